@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use lock_store::Permits;
-use lock_store::timing::{CALL_AHEAD, CALL_REMEMBERED, CALL_VALID, MAX_LEASE, MIN_LEASE};
+use lock_store::timing::{
+    CALL_AHEAD, CALL_REMEMBERED, CALL_VALID, DEFAULT_COMMAND_TIMEOUT, MAX_LEASE, MIN_LEASE,
+};
 
 use crate::error::LockError;
-use crate::mends::TakenOut;
 
 /// The lease when none is given; the watchdog renews it at a third.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -41,9 +42,9 @@ pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 /// How often the client's thread looks whether the tasks that wait are polled.
 pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
 /// A waiting task that has something to do, and has not done it at so many looks in a row, is
-/// passed over. That is before the first lease of a lock that the store may have handed to it ends.
-pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 5;
-/// Where one was passed over, so many behind it have to show that they are polled.
+/// skipped. That is before the first lease of a lock that the store may have handed to it ends.
+pub(crate) const LOOKS_UNTIL_SKIPPED: u32 = 5;
+/// Where one was skipped, so many behind it have to show that they are polled.
 pub(crate) const CALLED_FOR_EACH: usize = 8;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
@@ -243,17 +244,11 @@ pub(crate) struct Defaults {
     pub(crate) local_tenure: Duration,
     /// Whether the store's messages are believed. If not, each is a reason to ask.
     pub(crate) trusts_messages: bool,
-    pub(crate) taken_out: TakenOut,
 }
 
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-mod tests {
-    use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
-
-    use super::*;
-
-    const DEFAULTS: Defaults = Defaults {
+impl Defaults {
+    /// Those of a client that is told nothing else.
+    pub(crate) const STANDARD: Self = Self {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
@@ -263,8 +258,15 @@ mod tests {
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
         trusts_messages: true,
-        taken_out: TakenOut::NOTHING,
     };
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults::STANDARD;
 
     #[test]
     fn a_given_lease_is_fixed_and_the_default_lease_is_renewed() {

@@ -80,7 +80,6 @@ mod engine;
 mod error;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-mod mends;
 pub mod observe;
 #[cfg(feature = "__internals")]
 mod probe;
@@ -120,8 +119,6 @@ pub use lock_store::{
 /// [`LockClient::migrate`](LockClient::migrate).
 #[cfg(feature = "postgres")]
 pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
-#[cfg(feature = "__internals")]
-pub use mends::Mend;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
 #[cfg(feature = "test-util")]

@@ -14,12 +14,15 @@ const WAY: &str = "PROGRAM_WAY";
 const TIMES: usize = 20;
 
 /// How it ends. In none of them it waits for the release.
-const WAYS: [&str; 5] = [
+const WAYS: [&str; 8] = [
     "all is dropped in the runtime of a thread",
     "all is dropped in a runtime of several threads",
     "all is dropped in a task",
     "all is dropped outside of any runtime",
     "the global client is shut down",
+    "a panic drops all in the runtime",
+    "all is dropped on a thread for what blocks",
+    "the runtime of a task that has it is shut down",
 ];
 
 /// Not a test: what the other processes do.
@@ -29,7 +32,7 @@ fn program() {
         return;
     };
     let runtime = match WAYS.iter().position(|known| *known == way) {
-        Some(1 | 2) => Builder::new_multi_thread().enable_all().build(),
+        Some(1 | 2 | 6 | 7) => Builder::new_multi_thread().enable_all().build(),
         _ => Builder::new_current_thread().enable_all().build(),
     };
     let done = work(&url, &way, runtime.unwrap());
@@ -50,6 +53,28 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
             Ok(())
         }
         Some(3) => runtime.block_on(hold(url.to_owned())).map(drop),
+        Some(5) => {
+            let panics = async { drop((hold(url.to_owned()).await, panics())) };
+            let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(panics));
+            let _ = std::panic::catch_unwind(panics);
+            Ok(())
+        }
+        Some(6) => {
+            let all = runtime.block_on(hold(url.to_owned()))?;
+            let dropped = runtime.spawn_blocking(|| drop(all));
+            runtime.block_on(dropped).unwrap();
+            Ok(())
+        }
+        Some(7) => {
+            let task = runtime.spawn(hold(url.to_owned()));
+            let all = runtime.block_on(task).unwrap()?;
+            runtime.spawn(async move {
+                let _all = all;
+                std::future::pending::<()>().await;
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            Ok(())
+        }
         _ => runtime.block_on(async {
             lock_runtime::init(url).await?;
             let guard = LockClient::global()?.lock("k").acquire().await?;
@@ -58,6 +83,10 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
             Ok(())
         }),
     }
+}
+
+fn panics() {
+    std::panic::resume_unwind(Box::new(()));
 }
 
 /// The guard is dropped first.

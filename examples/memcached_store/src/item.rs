@@ -2,9 +2,16 @@
 
 use std::time::Duration;
 
-use lock_store::{Holder, Link, LockKey, Namespace};
+use lock_store::rules::{Hold, HoldId, Holders};
+use lock_store::{Holder, Instant, Link, LockKey, Namespace, Owner};
 
-use crate::protocol::Reply;
+use crate::protocol::{Reply, seconds};
+
+/// When an item was read: the times of its holder count from then.
+pub(crate) const READ: Instant = Instant::from_nanos(0);
+
+/// What stands behind the owner if the key stays taken after a release.
+const KEPT: &str = ":kept";
 
 /// The longest name that memcached takes, in bytes.
 const LONGEST_NAME: usize = 250;
@@ -41,9 +48,36 @@ impl Item {
         self.seconds.map(Duration::from_secs)
     }
 
+    /// The holder, as the rules see it. Nobody if the value is another program's.
+    pub(crate) fn holders(&self) -> Holders {
+        let (owner, kept) = match self.value.strip_suffix(KEPT) {
+            Some(owner) => (owner, 1),
+            None => (&*self.value, 0),
+        };
+        // It was written with a surplus.
+        let lasts = self.seconds.map(Duration::from_secs);
+        let lasts = lasts.unwrap_or(Duration::MAX);
+        let surplus = Duration::from_secs(seconds(Duration::ZERO));
+        let mut holders = Holders::default();
+        if let Some(owner) = Owner::parse(owner) {
+            let hold = Hold {
+                permits: None,
+                expires: READ + lasts.saturating_sub(surplus),
+            };
+            holders.add(HoldId { owner, kept }, hold);
+        }
+        holders
+    }
+
     pub(crate) fn holder(&self) -> Holder {
         Holder::parse(self.value.as_bytes())
     }
+}
+
+/// The value of an item with this holder.
+pub(crate) fn value(HoldId { owner, kept }: HoldId) -> String {
+    let kept = if kept > 0 { KEPT } else { "" };
+    format!("{owner}{kept}")
 }
 
 /// The name of a lock. White space and control characters are written as `%XX`, and so is `%`, so

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use lock_store::rules::Holders;
 use lock_store::{
-    Acquire, Acquired, Answer, Busy, Claim, Failure, Instant, Link, LockKey, Namespace, Owner,
-    Renewal, Renewed, StoreContext, StoreError, StoreErrorKind,
+    Acquire, Acquired, Answer, Busy, Claim, Failure, Instant, Link, LockKey, Namespace, Renewal,
+    Renewed, StoreContext, StoreError, StoreErrorKind,
 };
 
 use crate::connection::Connection;
-use crate::item::{Item, name};
+use crate::item::{Item, READ, name, value};
 use crate::protocol::{Reply, add, delete, get, replace, seconds};
 
 /// So often an item is read again that has changed before it was written.
@@ -87,79 +88,94 @@ impl MemcachedStore {
         Ok((is_done(&reply), link))
     }
 
+    /// Writes what the rules have changed, if the item is still the one that was read. True if it
+    /// is.
+    async fn write(
+        &self,
+        name: &str,
+        item: &Item,
+        after: &Holders,
+        by: Instant,
+    ) -> Result<(bool, Link), Failure> {
+        let mut command = None;
+        for (name_of_hold, hold) in after.changes(&item.holders()) {
+            // There is one holder. It takes the place of the one before.
+            command = match hold {
+                Some(hold) => {
+                    let lasts = seconds(hold.expires - READ);
+                    Some(replace(name, &value(name_of_hold), lasts, item.cas))
+                }
+                None => command.or_else(|| Some(delete(name, item.cas))),
+            };
+        }
+        match command {
+            Some(command) => self.compared(item, command, by).await,
+            None => Ok((true, item.link)),
+        }
+    }
+
     pub(crate) async fn take(
         &self,
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let name = self.name(&request.claim.key)?;
-        let owner = request.claim.owner.to_string();
-        let mut busy = (Busy::new(None, false), self.connection.link());
-        for _ in 0..TRIES {
-            if request.instead_of.is_none() {
-                let (done, link) = self.add(&name, &owner, request.lease, by).await?;
-                if done {
-                    return Ok(Answer::new(Acquired::granted(None), link));
-                }
-            }
-            let (item, link) = self.item(&name, by).await?;
-            let Some(item) = item else {
-                // It has ended meanwhile; what was to be ended has ended, too.
-                let (done, link) = self.add(&name, &owner, request.lease, by).await?;
-                if done {
-                    return Ok(Answer::new(Acquired::granted(None), link));
-                }
-                continue;
-            };
-            let instead = request.instead_of.map(|owner| owner.to_string());
-            if Some(&item.value) == instead.as_ref() {
-                // Other processes have their turn: they ask until this one asks again.
-                let (done, link) = self.compared(&item, delete(&name, item.cas), by).await?;
-                if done {
-                    busy = (Busy::new(None, false), link);
-                    break;
-                }
-                continue;
-            }
-            if item.value == owner {
-                let seconds = seconds(request.lease);
-                let write = replace(&name, &owner, seconds, item.cas);
-                let (done, link) = self.compared(&item, write, by).await?;
-                if done {
-                    return Ok(Answer::new(Acquired::granted(None), link));
-                }
-                continue;
-            }
-            let mut taken = Busy::new(item.remaining(), false);
-            taken.holder = Some(item.holder());
-            busy = (taken, link);
-            break;
-        }
-        let (mut busy, link) = busy;
+        let claim = &request.claim;
+        let name = self.name(&claim.key)?;
+        let value = claim.owner.to_string();
+        let mut busy = Busy::new(None, false);
         // Nobody tells of a release. Clients that wait do not ask all at once.
         busy.look_in = Some(match request.instead_of {
             Some(_) => LONGEST_PAUSE,
             None => scattered(LONGEST_PAUSE / 3, LONGEST_PAUSE * 2 / 3),
         });
-        Ok(Answer::new(Acquired::Busy(busy), link))
+        if let Some(owner) = request.instead_of {
+            let before = Claim::new(claim.key.clone(), owner, None);
+            let (ended, link) = self.end(&before, Duration::ZERO, by).await?;
+            // Other processes have their turn: they ask until this one asks again.
+            if ended {
+                return Ok(Answer::new(Acquired::Busy(busy), link));
+            }
+        }
+        for _ in 0..TRIES {
+            let (done, link) = self.add(&name, &value, request.lease, by).await?;
+            if done {
+                return Ok(Answer::new(Acquired::granted(None), link));
+            }
+            // It may have ended meanwhile.
+            let (Some(item), link) = self.item(&name, by).await? else {
+                continue;
+            };
+            let mut holders = item.holders();
+            if !holders.has(claim) {
+                busy.remaining = item.remaining();
+                busy.holder = Some(item.holder());
+                return Ok(Answer::new(Acquired::Busy(busy), link));
+            }
+            holders.prolong(claim.owner, READ + request.lease);
+            let (done, link) = self.write(&name, &item, &holders, by).await?;
+            if done {
+                return Ok(Answer::new(Acquired::granted(None), link));
+            }
+        }
+        Ok(Answer::new(Acquired::Busy(busy), self.connection.link()))
     }
 
-    /// Changes the item of this claim, if its owner has it: writes it anew, or deletes it. True if
-    /// it was the owner's.
-    pub(crate) async fn change(
+    /// Changes the holder of this claim, if it is held, by a rule. True if it was.
+    async fn change(
         &self,
         claim: &Claim,
         by: Instant,
-        to: impl Fn(&str, &Item) -> String,
+        rule: impl Fn(&mut Holders),
     ) -> Result<(bool, Link), Failure> {
         let name = self.name(&claim.key)?;
-        let owner = claim.owner.to_string();
         for _ in 0..TRIES {
             let (item, link) = self.item(&name, by).await?;
-            let Some(item) = item.filter(|item| item.value == owner) else {
+            let Some(item) = item.filter(|item| item.holders().has(claim)) else {
                 return Ok((false, link));
             };
-            let (done, link) = self.compared(&item, to(&name, &item), by).await?;
+            let mut holders = item.holders();
+            rule(&mut holders);
+            let (done, link) = self.write(&name, &item, &holders, by).await?;
             if done {
                 return Ok((true, link));
             }
@@ -176,26 +192,17 @@ impl MemcachedStore {
         keep: Duration,
         by: Instant,
     ) -> Result<(bool, Link), Failure> {
-        let kept = kept(claim.owner);
-        self.change(claim, by, |name, item| match keep {
-            Duration::ZERO => delete(name, item.cas),
-            keep => replace(name, &kept, seconds(keep), item.cas),
-        })
-        .await
+        self.change(claim, by, |holders| holders.leave(claim.owner, READ, keep))
+            .await
     }
 
     pub(crate) async fn renew_one(
         &self,
-        hold: &Renewal,
+        Renewal { claim, lease, .. }: &Renewal,
         by: Instant,
     ) -> Result<(Renewed, Link), Failure> {
-        let owner = hold.claim.owner.to_string();
-        let renewed = self.change(&hold.claim, by, |name, item| {
-            // Never for less than it has.
-            let left = item.seconds.unwrap_or(0);
-            replace(name, &owner, seconds(hold.lease).max(left), item.cas)
-        });
-        let (is_held, link) = renewed.await?;
+        let prolong = |holders: &mut Holders| holders.prolong(claim.owner, READ + *lease);
+        let (is_held, link) = self.change(claim, by, prolong).await?;
         let renewed = if is_held {
             Renewed::Renewed
         } else {
@@ -207,11 +214,6 @@ impl MemcachedStore {
 
 pub(crate) fn is_done(reply: &Reply) -> bool {
     matches!(reply, Reply::Code(code) if code.starts_with("HD"))
-}
-
-/// The value of a key that stays taken.
-fn kept(owner: Owner) -> String {
-    format!("{owner}:kept")
 }
 
 /// A random time between `least` and `least + more`.

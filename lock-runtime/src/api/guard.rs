@@ -141,8 +141,7 @@ impl Guard {
 
     /// A frame for a body under this guard.
     pub(crate) fn frame(&self) -> Arc<Frame> {
-        let taken_out = self.engine.defaults().taken_out;
-        Frame::new(Arc::clone(self.nested_gate()), taken_out)
+        Frame::new(Arc::clone(self.nested_gate()))
     }
 
     /// Why it can't be trusted any more: for the loss of the hold, or of the outer guard.

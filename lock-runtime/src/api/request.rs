@@ -117,7 +117,7 @@ impl Lock {
     ///
     /// Two exceptions. A request granted just as its connection drops moves to the back of the
     /// queue. A process that the store has not heard for two seconds, because it stands still or is
-    /// cut off, is passed over until it is heard again.
+    /// cut off, is suspended until it is heard again.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self

@@ -18,20 +18,13 @@ use lock_store::ClientId;
 use lock_store::Pause;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
 use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
 use lock_store_redis::{AddressMap, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
-use crate::config::{
-    DEFAULT_LEASE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, DEFAULT_WARN_HELD_AFTER, Defaults, FAR,
-    LOCAL_HANDOFFS, LOCAL_TENURE,
-};
-#[cfg(feature = "__internals")]
-use crate::mends::Mend;
-use crate::mends::TakenOut;
+use crate::config::{Defaults, FAR};
 use crate::observe::Observer;
 
 /// The settings of a [`LockClient`](crate::LockClient).
@@ -109,23 +102,11 @@ type StoreFactory = dyn Fn(StoreContext) -> Result<Arc<dyn Store>, ConfigError> 
 
 impl Default for LockClientBuilder {
     fn default() -> Self {
-        let defaults = Defaults {
-            lease: DEFAULT_LEASE,
-            wait: DEFAULT_WAIT,
-            command_timeout: DEFAULT_COMMAND_TIMEOUT,
-            warn_after: DEFAULT_WARN_AFTER,
-            warn_held_after: DEFAULT_WARN_HELD_AFTER,
-            unavailable_after: None,
-            local_handoffs: LOCAL_HANDOFFS,
-            local_tenure: LOCAL_TENURE,
-            trusts_messages: true,
-            taken_out: TakenOut::default(),
-        };
         Self {
             url: None,
             namespace: None,
             name: None,
-            defaults,
+            defaults: Defaults::STANDARD,
             connect_timeout: None,
             #[cfg(feature = "redis")]
             replicas: None,
@@ -185,7 +166,7 @@ impl LockClientBuilder {
     /// 64 times and 10 ms. With `0`, each hand-over goes through the store, in the order of its
     /// queue.
     ///
-    /// A task that does not take the lock within 1 to 2 s, because nobody polls it, is passed over.
+    /// A task that does not take the lock within 1 to 2 s, because nobody polls it, is skipped.
     pub fn local_tenure(mut self, handoffs: u32, time: Duration) -> Self {
         self.defaults.local_handoffs = handoffs;
         self.defaults.local_tenure = time.min(FAR);
@@ -273,13 +254,6 @@ impl LockClientBuilder {
         let id = ClientId(id);
         self.simulated = Some(Simulated { id, pause });
         self.on_runtime(runtime)
-    }
-
-    /// A client without this mend, so that a simulation can show that it would find what was wrong.
-    #[cfg(feature = "__internals")]
-    pub fn without(mut self, mend: Mend) -> Self {
-        self.defaults.taken_out = TakenOut::only(mend);
-        self
     }
 
     /// For a client whose locks are meant to be in this process.

@@ -41,12 +41,14 @@ use self::background::active::Active;
 use self::background::thread::ThreadEnd;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
+use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
 use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
+use self::liveness::verdict::Verdict;
 use self::local_queue::LocalQueues;
 use self::messages::Messages;
 use self::observed::Observed;
@@ -176,6 +178,21 @@ impl Engine {
             key: key.clone(),
             held_by: self.held_by(key, holder),
             waited: self.clock.now().saturating_duration_since(budget.started),
+        }
+    }
+
+    /// The error of a request that is to wait no longer.
+    fn carry_out(
+        &self,
+        verdict: Verdict,
+        key: &LockKey,
+        budget: &Budget,
+        holder: impl FnOnce() -> Option<Holder>,
+    ) -> Result<(), LockError> {
+        match verdict {
+            Verdict::Waits => Ok(()),
+            Verdict::Busy => Err(self.busy(key, budget, holder())),
+            Verdict::Unavailable(error) => Err(unavailable(Some(key), error)),
         }
     }
 }

@@ -95,6 +95,14 @@ impl Budget {
         (now + self.command_timeout).min(gives_up)
     }
 
+    /// By when the last question of a request must be answered, if it is asked now.
+    pub(crate) fn last_answer_by(&self, now: Instant) -> Instant {
+        match self.wait {
+            Wait::For(_) => self.gives_up(None).max(now),
+            Wait::Forever => now + self.command_timeout,
+        }
+    }
+
     /// Whether a command had so little time that its silence says nothing about the store.
     pub(crate) fn is_cut(&self, sent: Instant, by: Instant) -> bool {
         is_cut(sent, by, self.command_timeout)

@@ -55,7 +55,7 @@ impl fmt::Display for LostReason {
                  renewed"
             }
             Self::NotRenewed => {
-                "its lease ended: the store answered no renewal; check the store and the network"
+                "its lease ended: the store confirmed no renewal; check store, network and rights"
             }
             Self::Stalled => {
                 "its lease ended while this process stood still (stopped, starved, or its machine \

@@ -172,7 +172,8 @@ impl CredentialsProvider {
     pub async fn ask(&self, clock: &Clock) -> Result<(Credentials, Option<Instant>), StoreError> {
         let failed = |why: &str| {
             let text = format!("the credentials provider {why}");
-            StoreError::new(StoreErrorKind::Disconnected, text)
+            let error = StoreError::new(StoreErrorKind::Disconnected, text);
+            error.advise("it is asked again at the next attempt; see its own log")
         };
         loop {
             let kept = self.kept.lock().take();

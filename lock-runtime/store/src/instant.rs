@@ -50,6 +50,19 @@ impl Instant {
         None
     }
 
+    /// A moment as a store has written it down: nanoseconds since the machine started, or since any
+    /// other moment, if no clock but the store's is meant.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self { nanos }
+    }
+
+    /// See [`from_nanos`](Self::from_nanos).
+    #[must_use]
+    pub const fn as_nanos(self) -> i64 {
+        self.nanos
+    }
+
     /// Converts a moment of std's clock. Correct if the machine has not slept since the first call.
     /// For simulated clocks, and for systems without a better one.
     #[must_use]

@@ -4,7 +4,7 @@
 //! Each request carries its owner token. Each reply describes the state, and is never only
 //! "failed". A store knows nothing of task queues, guards or settings other than its own. The
 //! engine knows nothing of Redis. The embedded [`memory`] store implements the whole contract. It
-//! is the executable specification of the others.
+//! is the executable specification of the others, by the [`rules`] that engines share.
 //!
 //! Requests, and replies with details, may get more fields: they are `#[non_exhaustive]` and have
 //! constructors. The enums of replies are exhaustive on purpose, since the engine has to know what
@@ -37,6 +37,7 @@ mod percent;
 mod permits;
 mod rate;
 mod request;
+pub mod rules;
 #[doc(hidden)]
 pub mod secrets;
 mod server_text;
@@ -70,7 +71,7 @@ pub use owner::{ClientId, Holder, Owner};
 pub use pause::Pause;
 pub use percent::percent_decoded;
 pub use permits::Permits;
-pub use rate::{RateRequest, Rated, TokenBucket};
+pub use rate::{RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,

@@ -13,6 +13,7 @@
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one interface.
+//! - [`drift`]: an engine against the rules of a lock, by random commands and times.
 //! - [`history`]: what processes did with locks, and checks that find violations.
 //! - [`nemesis`]: processes under load with random faults, which write histories.
 //! - [`polled`]: drops a future after a number of polls.
@@ -36,10 +37,12 @@ mod clock;
 mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod drift;
 mod eventually;
 mod heard;
 pub mod history;
 mod latch_request;
+mod listed_store;
 mod log;
 mod lua_scripts;
 mod memory_backend;
@@ -75,6 +78,7 @@ pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
 pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
+pub use listed_store::ListedLocks;
 pub use log::Log;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;

@@ -29,6 +29,14 @@ impl PgBouncer {
     /// # Panics
     /// If there is no pgbouncer on this machine.
     pub async fn start(server: &PostgresServer) -> Self {
+        Self::start_with(server, "").await
+    }
+
+    /// In front of this server, with these settings as well.
+    ///
+    /// # Panics
+    /// If there is no pgbouncer on this machine.
+    pub async fn start_with(server: &PostgresServer, settings_too: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
@@ -38,7 +46,7 @@ impl PgBouncer {
             "[databases]\npostgres = host=127.0.0.1 port={} dbname=postgres user=app\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\nmax_client_conn = 200\n\
-             default_pool_size = {}\n",
+             default_pool_size = {}\n{settings_too}\n",
             server.port(),
             port.number(),
             Self::SESSIONS

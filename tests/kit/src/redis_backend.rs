@@ -9,6 +9,7 @@ use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{ClientId, Clock, Listener, Store};
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::redis_server::version;
 use crate::redis_store::{PATIENT, redis_store};
 use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 
@@ -126,9 +127,16 @@ impl RedisBackend {
 /// The clients' user, and what it may do.
 fn user_rule() -> impl Iterator<Item = &'static str> {
     let user = [USER, "on", ">word"];
-    let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
+    let keys = ["~lock:*", "~other:*"];
+    let rules = match version() {
+        (6, 0) => &["+hello"][..],
+        _ => &["resetchannels", "&lock:*", "&other:*"],
+    };
     let rights = crate::all_documented_rights();
-    user.into_iter().chain(keys).chain(rights)
+    user.into_iter()
+        .chain(keys)
+        .chain(rules.iter().copied())
+        .chain(rights)
 }
 
 impl StoreUnderTest for RedisBackend {

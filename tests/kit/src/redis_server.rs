@@ -239,7 +239,7 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     writeln!(log, "--- redis-server on port {port}").expect("the log can be written");
     let mut process = OsProcess::spawn(
         Command::new("redis-server")
-            .args(settings.arguments(port, folder, debug_must_be_enabled()))
+            .args(settings.arguments(port, folder, version() >= (7, 0)))
             .envs(settings.environment.iter().cloned())
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -264,9 +264,9 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     }
 }
 
-/// Redis 7 refuses `DEBUG` unless a setting allows it. Older versions do not know that setting.
-fn debug_must_be_enabled() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
+/// The first two numbers of the server's version: not every version has each rule and setting.
+pub(crate) fn version() -> (u32, u32) {
+    static ANSWER: OnceLock<(u32, u32)> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let output = Command::new("redis-server")
             .arg("--version")
@@ -279,10 +279,9 @@ fn debug_must_be_enabled() -> bool {
             });
         let text = String::from_utf8_lossy(&output.stdout);
         // "Redis server v=7.0.15 sha=…"
-        text.split("v=")
-            .nth(1)
-            .and_then(|version| version.split('.').next()?.parse::<u32>().ok())
-            .is_some_and(|major| major >= 7)
+        let numbers = text.split("v=").nth(1).unwrap_or_default().split('.');
+        let mut numbers = numbers.map_while(|number| number.parse().ok());
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     })
 }
 

@@ -1,5 +1,7 @@
 //! The permissions that a client needs, according to the page about Redis.
 
+use crate::redis_server::version;
+
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
 
@@ -20,13 +22,15 @@ pub fn documented_rights(of: &str) -> Vec<&'static str> {
     rights.filter(|word| word.starts_with('+')).collect()
 }
 
-/// The permissions of all rules together.
+/// The permissions of all rules together, as far as this server knows them.
 #[must_use]
 pub fn all_documented_rights() -> Vec<&'static str> {
     let rules = PAGE
         .lines()
         .filter_map(|line| line.trim().strip_prefix(RULE));
-    let words = rules.flat_map(|rule| {
+    // A rule with a command that the server does not know is refused.
+    let is_known = |rule: &&str| version() >= (7, 0) || !rule.contains("+spublish");
+    let words = rules.filter(is_known).flat_map(|rule| {
         rule.split('#')
             .next()
             .unwrap_or_default()

@@ -199,6 +199,9 @@ async fn a_provider_that_fails_or_hangs_is_reported() {
     let panics = || async { Err::<Credentials, _>(io::Error::other(panicked())) };
     let (_, said) = connect(builder(&server).credentials(panics)).await;
     assert!(said.contains("the credentials provider panicked"), "{said}");
+    let panics_at_once = || std::future::ready(Err::<Credentials, _>(io::Error::other(panicked())));
+    let (_, said) = connect(builder(&server).credentials(panics_at_once)).await;
+    assert!(said.contains("the credentials provider panicked"), "{said}");
 
     // The earlier password is not shown when the provider repeats it.
     let times = AtomicUsize::new(0);
@@ -250,6 +253,53 @@ async fn the_answer_of_a_slow_provider_is_used_by_the_next_attempt() {
     got.await.unwrap().release().await.unwrap();
     let asked = asked.load(Ordering::SeqCst);
     assert!((2..=3).contains(&asked), "{asked}");
+}
+
+/// Another user's credentials come while a connection is up.
+#[tokio::test]
+async fn a_later_user_who_may_not_use_locks_is_told_with_the_right() {
+    let server = server(&["one"]).await;
+    let rule = [
+        "ACL", "SETUSER", "other", "on", ">one", "~*", "&*", "+@all", "-pexpire",
+    ];
+    server.command(&rule).await;
+    let user = Arc::new(Mutex::new("app"));
+    let given = Arc::clone(&user);
+    let client = builder(&server).credentials(move || {
+        let user = *given.lock().unwrap();
+        let credentials = Credentials::new(user, "one").valid_for(Duration::from_millis(800));
+        std::future::ready(Ok::<_, io::Error>(credentials))
+    });
+    let client = client.connect().await.unwrap();
+    client
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    *user.lock().unwrap() = "other";
+    eventually("the right is told before a body runs", async || {
+        let tried = client.lock("k").wait(Duration::ZERO).acquire().await;
+        tried.is_err_and(|error| text(&error).contains("`PEXPIRE`"))
+    })
+    .await;
+    *user.lock().unwrap() = "app";
+    eventually("it is used again", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_provider_without_a_user_gives_the_password_of_the_default_user() {
+    let server = RedisServer::builder().password("one").start().await;
+    let url = format!("redis://{}", server.addr());
+    let given = || std::future::ready(Ok::<_, io::Error>(Credentials::new("", "one")));
+    let client = LockClient::builder().url(url).credentials(given);
+    let client = client.connect().await.unwrap();
+    drop(client.lock("k").acquire().await.unwrap());
 }
 
 fn panicked() -> String {

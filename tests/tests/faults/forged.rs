@@ -12,7 +12,7 @@ struct Forger(redis::aio::MultiplexedConnection);
 
 impl Forger {
     async fn on(server: &RedisServer) -> Self {
-        let rights = ["&lock:*", "+publish", "+pubsub|channels"];
+        let rights = ["resetchannels", "&lock:*", "+publish", "+pubsub|channels"];
         let user = ["ACL", "SETUSER", "forger", "on", ">word", "resetkeys"];
         let rule: Vec<_> = user.iter().chain(&rights).copied().collect();
         server.command(&rule).await;

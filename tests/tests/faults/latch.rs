@@ -382,7 +382,16 @@ async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
 #[tokio::test]
 async fn a_user_with_the_documented_rights_needs_no_others() {
     let server = RedisServer::start().await;
-    let rules = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let rules = [
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        ">word",
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+    ];
     let kinds = [
         "every client, rate limiters",
         "locks of one or several keys",

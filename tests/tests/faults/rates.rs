@@ -131,7 +131,16 @@ async fn a_missing_permission_fails_at_once() {
         ("no-time", ["+@all", "-time"]),
     ] {
         let words = [
-            "ACL", "SETUSER", user, "on", ">word", "~lock:*", "&lock:*", rules[0], rules[1],
+            "ACL",
+            "SETUSER",
+            user,
+            "on",
+            ">word",
+            "~lock:*",
+            "resetchannels",
+            "&lock:*",
+            rules[0],
+            rules[1],
         ];
         server.command(&words).await;
         let url = format!("redis://{user}:word@127.0.0.1:{}", server.port());

@@ -17,7 +17,16 @@ const LATCHES: &str = "latches";
 
 /// Makes a user with these rights and no others.
 async fn allow(server: &RedisServer, user: &str, rights: &[&str]) -> String {
-    let user_rule = ["ACL", "SETUSER", user, "on", ">word", "~lock:*", "&lock:*"];
+    let user_rule = [
+        "ACL",
+        "SETUSER",
+        user,
+        "on",
+        ">word",
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+    ];
     let rule: Vec<_> = user_rule.iter().chain(rights).copied().collect();
     server.command(&rule).await;
     format!("redis://{user}:word@{}/1", server.addr())
@@ -291,6 +300,26 @@ async fn a_right_that_is_taken_away_is_told_by_the_next_connection() {
 }
 
 #[tokio::test]
+async fn a_right_that_is_taken_away_under_a_holder_is_told_before_the_next_body_runs() {
+    let server = RedisServer::start().await;
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    let client = LockClient::builder()
+        .url(&url)
+        .lease(Duration::from_secs(2));
+    let client = client.connect().await.unwrap();
+    let guard = client.lock("held").acquire().await.unwrap();
+    server.command(&["ACL", "SETUSER", "app", "-pexpire"]).await;
+    guard.lost().await;
+    assert_denied(refused_body(&client).await, "+pexpire");
+    server.command(&["ACL", "SETUSER", "app", "+pexpire"]).await;
+    eventually("it is used again", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_full_or_read_only_is_connected_to() {
     let (full, master, replica) = (
         RedisServer::start().await,
@@ -313,6 +342,29 @@ async fn a_server_that_is_full_or_read_only_is_connected_to() {
             .await;
         assert_eq!(unavailable(tried), kind);
     }
+}
+
+/// As during a failover.
+#[tokio::test]
+async fn a_server_that_takes_no_writes_for_a_while_is_connected_to() {
+    let server = RedisServer::start().await;
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]).await;
+    let builder = LockClient::builder().url(server.url());
+    let client = builder.connect().await.unwrap();
+    server.command(&["CLIENT", "UNPAUSE"]).await;
+    drop(client.lock("k").acquire().await.unwrap());
+    // What is missing is told afterwards.
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    server.command(&["ACL", "SETUSER", "app", "-time"]).await;
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]).await;
+    let client = LockClient::builder().url(url).connect().await.unwrap();
+    server.command(&["CLIENT", "UNPAUSE"]).await;
+    eventually("it is told", async || {
+        let tried = client.lock("k").wait(Duration::ZERO).acquire().await;
+        tried.is_err_and(|error| error.to_string().contains("`TIME`"))
+    })
+    .await;
 }
 
 /// Takes one right away from `app` at each server, and gives it back afterwards.

@@ -32,6 +32,10 @@ async fn an_unknown_option_of_any_kind_of_url_is_refused_with_the_known_ones() {
             let said = refused(&format!("{base}?{twice}"));
             assert!(said.contains("twice"), "{base} {twice}: {said}");
         }
+        for second in ["namespace=a?name=b", "name=a?namespace=b"] {
+            let said = refused(&format!("{base}?{second}"));
+            assert!(said.contains("`&` between options"), "{base}: {said}");
+        }
         let said = refused(&format!("{base}?namespace=a%3Ab"));
         assert!(said.contains("has a ':'"), "{base}: {said}");
         let said = refused(&format!("{base}?namespace={}", "n".repeat(129)));

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{RedisCluster, RedisQuorum, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisCluster, RedisQuorum, RedisServer, eventually, eventually_within};
+use tokio::task::JoinSet;
 
-use crate::{client, until_waiting};
+use crate::{client, patient_client, until_waiting};
 
 const VIEWS: usize = 40;
 
@@ -131,4 +132,86 @@ async fn a_new_connection_listens_for_the_views_in_use_only() {
     })
     .await;
     held.release().await.unwrap();
+}
+
+/// Who begins to listen does not wait until all that is given up has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_is_used_at_once_while_hundreds_are_given_up() {
+    const MANY: usize = 500;
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let (one, other) = (
+        patient_client(&proxy.url()).await,
+        client(&server.url()).await,
+    );
+    let mut vain = JoinSet::new();
+    for number in 0..MANY {
+        let (one, other) = (view(&one, number), view(&other, number));
+        vain.spawn(async move { wait_in_vain(&one, &other).await });
+    }
+    vain.join_all().await;
+    // Only the one has waited.
+    let heard = async || {
+        let all = channels(&[&server]).await;
+        all.iter().filter(|one| one.contains("%granted:")).count()
+    };
+    let many = heard().await;
+    assert!(many > MANY / 4, "{many}");
+    // A round trip for each would take ten seconds.
+    proxy.delay(Duration::from_millis(10));
+    eventually("some are given up", async || heard().await < many).await;
+    let held = view(&other, MANY).lock("k").acquire().await.unwrap();
+    let waits = tokio::spawn(view(&one, MANY).lock("k").wait_forever().acquire());
+    eventually_within(Duration::from_secs(3), "it waits", async || {
+        let found = view(&other, MANY).inspect("k").await.unwrap();
+        found.waiting == 1
+    })
+    .await;
+    held.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// A slot goes to another node while the client gives up a channel of it: the server ends that
+/// subscription of itself, and refuses the client's command. No reply may go to another command.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_stay_in_order_when_a_server_ends_what_is_being_given_up() {
+    let cluster = RedisCluster::start_patient().await;
+    let (from, to) = (&cluster.nodes[0], &cluster.nodes[1]);
+    let proxy = Proxy::start(from.addr()).await;
+    let url = format!("{}?map={}>{}", cluster.url(), from.addr(), proxy.addr());
+    let (one, other) = (patient_client(&url).await, client(&cluster.url()).await);
+    let (view, other) = (view(&one, 1), view(&other, 1));
+    let mut keys = Vec::new();
+    for number in 0.. {
+        let key = format!("k{number}");
+        let slot = cluster.slot(&format!("tenant-1:{key}")).await;
+        if cluster.master_of(slot).await.port() == from.port() {
+            keys.push((key, slot));
+        }
+        if keys.len() == 4 {
+            break;
+        }
+    }
+    let [(waited, slot), (own, _), (free, _), (busy, _)] = &keys[..] else {
+        panic!("{keys:?}");
+    };
+    // With this the client goes on to hear others in this view.
+    let _own = view.lock(own.as_str()).acquire().await.unwrap();
+    let _busy = other.lock(busy.as_str()).acquire().await.unwrap();
+    let held = other.lock(waited.as_str()).acquire().await.unwrap();
+    let vain = view.lock(waited.as_str()).wait(Duration::from_millis(50));
+    assert!(vain.acquire().await.unwrap_err().is_busy());
+    until_waiting(&other, waited, 0).await;
+    held.release().await.unwrap();
+    proxy.freeze();
+    // It is given up after two looks, two seconds apart. What is sent then waits for the network.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    cluster.move_slot(*slot, to).await;
+    let first = tokio::spawn(view.lock(free.as_str()).try_acquire());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let second = tokio::spawn(view.lock(busy.as_str()).try_acquire());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    proxy.thaw();
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    assert!(!matches!(second, Ok(Some(_))), "two have it; {first:?}");
 }

@@ -11,7 +11,8 @@ use crate::{ONE, settings};
 /// Runs for a few seconds at a time, until the check finds the mistake: chance decides how soon a
 /// fault meets it. Right behaviour never gets a second try here.
 async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
-    const RUNS: u64 = 5;
+    // On a busy machine little happens in a run.
+    const RUNS: u64 = 20;
     let _one = ONE.lock().await;
     let mut others = BTreeSet::new();
     for seed in 0..RUNS {

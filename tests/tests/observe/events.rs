@@ -151,16 +151,26 @@ async fn it_is_told_whom_a_lock_came_from() {
     let (client, told) = observed_at(&server).await;
     let (another, _) = observed_at(&server).await;
     let request = |client: &LockClient| client.lock("k").label("k").wait(60 * SECOND);
-    let held = request(&another).acquire().await.unwrap();
-    let waits = tokio::spawn(request(&client).acquire());
-    eventually("it stands in the queue", async || {
-        another.inspect("k").await.unwrap().waiting == 1
-    })
-    .await;
-    held.release().await.unwrap();
-    let held = waits.await.unwrap().unwrap();
-    let events = ["asked exclusive", "queued", "granted handed_over"];
-    assert_eq!(told.about("k"), events);
+    // If it asks again just then, as it does each second, the reply says that it has the lock.
+    let held = loop {
+        let held = request(&another).acquire().await.unwrap();
+        let before = told.about("k").len();
+        let waits = tokio::spawn(request(&client).acquire());
+        eventually("it stands in the queue", async || {
+            another.inspect("k").await.unwrap().waiting == 1
+        })
+        .await;
+        held.release().await.unwrap();
+        let held = waits.await.unwrap().unwrap();
+        let events = told.about("k").split_off(before);
+        assert_eq!(events[..2], ["asked exclusive", "queued"]);
+        match events[2..].join(" ").as_str() {
+            "granted handed_over" => break held,
+            "granted store" => held.release().await.unwrap(),
+            other => panic!("{other}"),
+        }
+    };
+    let released = told.times("k released");
 
     let waits = tokio::spawn(request(&client).acquire());
     eventually("it waits", async || client.stats().waiting == 1).await;
@@ -168,14 +178,14 @@ async fn it_is_told_whom_a_lock_came_from() {
     held.release().await.unwrap();
     let held = waits.await.unwrap().unwrap();
     assert_eq!(told.about("k").last().unwrap(), "granted passed_on");
-    assert_eq!(told.times("k released"), 1);
+    assert_eq!(told.times("k released"), released + 1);
 
     held.scope(async { request(&client).run(async {}).await.unwrap() })
         .await;
     assert_eq!(told.about("k").last().unwrap(), "granted nested");
     assert_eq!(
         told.times("k released"),
-        1,
+        released + 1,
         "the outer guard is still there"
     );
 }
@@ -306,8 +316,11 @@ async fn connections_come_and_go() {
     eventually("it says so", async || !client.stats().connected).await;
     server.restart().await;
     let again = format!("client connected {address}");
-    eventually("it is connected again", async || told.times(&again) == 2).await;
-    assert!(client.stats().connected);
+    // On a busy machine a new connection may be silent and be replaced.
+    eventually("it is connected again", async || {
+        told.times(&again) >= 2 && client.stats().connected
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -36,6 +36,20 @@ async fn exclude(clients: [LockClient; 2]) {
     assert_eq!(tokens.len(), 32);
 }
 
+/// A session for each client, one for all, and what is left of others in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn through_a_pooler_in_any_mode_one_holds_at_a_time() {
+    let server = PostgresServer::start().await;
+    for settings in [
+        "pool_mode = session\ndefault_pool_size = 40\nserver_reset_query = DISCARD ALL",
+        "default_pool_size = 1\nserver_reset_query = DISCARD ALL\nserver_reset_query_always = 1",
+        "pool_mode = statement\nclient_idle_timeout = 1\nserver_lifetime = 1",
+    ] {
+        let pooler = PgBouncer::start_with(&server, settings).await;
+        exclude([client(&pooler.url()).await, client(&pooler.url()).await]).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_a_pooler_in_transaction_mode_locks_work_and_waiters_hear() {
     let server = PostgresServer::start().await;

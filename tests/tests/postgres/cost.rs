@@ -61,7 +61,8 @@ async fn who_does_not_listen_asks_less_and_less_often() {
     let server = PostgresServer::start().await;
     let holder = client(&server.app_url()).await;
     let _held = holder.lock("k").acquire().await.unwrap();
-    let (proxy, waiter) = counted(&server, "?listen=off").await;
+    // And no further connection, which asks some questions first.
+    let (proxy, waiter) = counted(&server, "?listen=off&connections=1").await;
     let before = proxy.requests();
     let waits = waiter.lock("k").wait(Duration::from_secs(4));
     let busy = waits.acquire().await;

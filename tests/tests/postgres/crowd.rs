@@ -229,3 +229,20 @@ async fn a_release_behind_an_open_check_says_so() {
     session.batch_execute("COMMIT").await.unwrap();
     client.lock("k").wait(LONG).run(async {}).await.unwrap();
 }
+
+/// By an operator, or by a user's `statement_timeout` that is shorter than the functions wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_is_canceled_at_the_row_is_repeated_and_costs_no_session() {
+    let server = PostgresServer::start().await;
+    let client = client(&format!("{}?connections=1&listen=off", server.app_url())).await;
+    client.lock("k").fenced().run(async {}).await.unwrap();
+    let session = "SELECT pid::bigint FROM pg_stat_activity WHERE usename = 'app'";
+    let before = server.number(session).await;
+    let row = row_of_k(&server).await;
+    let waits = tokio::spawn(client.lock("k").wait(LONG).acquire());
+    let cancels = AT_THE_ROW.replace("count(*)", "count(pg_cancel_backend(pid))");
+    eventually("it is canceled", async || server.number(&cancels).await > 0).await;
+    row.batch_execute("ROLLBACK").await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+    assert_eq!(server.number(session).await, before);
+}

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Tls};
 use lock_testkit::{PostgresServer, eventually};
-use tokio::net::TcpListener;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::{builder, client};
 
@@ -104,6 +106,63 @@ async fn a_frozen_primary_is_left_for_the_standby_that_took_over_and_not_used_ag
     })
     .await;
     standby.resume();
+    eventually("it goes on there", async || {
+        old.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+/// A host at which another server is from now and then on, as behind a name that changes.
+struct Moving {
+    port: u16,
+    to: watch::Sender<u16>,
+}
+
+impl Moving {
+    async fn to(first: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (to, leads) = watch::channel(first);
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut leads = leads.clone();
+                tokio::spawn(async move {
+                    let to = *leads.borrow_and_update();
+                    let mut server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut server) => {}
+                        _ = leads.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { port, to }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_leads_back_to_a_primary_that_was_replaced_is_not_followed() {
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    let host = Moving::to(primary.port()).await;
+    let url = format!("postgres://app@127.0.0.1:{}/postgres", host.port);
+    let old = client(&url).await;
+    old.lock("before").run(async {}).await.unwrap();
+    standby.promote().await;
+    host.to.send_replace(standby.port());
+    eventually("it uses the new primary", async || {
+        old.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+    // The other one still takes writes.
+    host.to.send_replace(primary.port());
+    eventually("it says so", async || {
+        let lock = old.lock("k").wait(Duration::from_secs(1));
+        let said = lock.acquire().await.map_err(|error| error.to_string());
+        said.unwrap_err().contains("was replaced")
+    })
+    .await;
+    host.to.send_replace(standby.port());
     eventually("it goes on there", async || {
         old.lock("k").run(async {}).await.is_ok()
     })

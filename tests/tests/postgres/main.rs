@@ -10,6 +10,7 @@ mod checked;
 mod cost;
 mod credentials;
 mod crowd;
+mod drift;
 mod growth;
 mod hosts;
 mod limits;

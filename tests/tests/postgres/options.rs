@@ -40,6 +40,13 @@ async fn options_that_can_not_be_used_are_refused_with_the_way_here() {
         ("target_session_attrs=primary", "`read-write`"),
         ("target_session_attrs=standby", "read-write"),
         ("load_balance_hosts=random", "first host"),
+        ("connections=1&connections=2", "gives `connections` twice"),
+        ("sslmode=require&sslmode=disable", "gives `sslmode` twice"),
+        ("user=bob", "gives `user` twice"),
+        ("dbname=e", "gives `dbname` twice"),
+        ("host=b", "gives `host` twice"),
+        ("port=2", "gives `port` twice"),
+        ("keepalives_idle=soon", "its `keepalives_idle`"),
         ("listen=::1", "`[::1]:5432`"),
         ("listen=db.example", "`host:port`"),
         ("hostaddr=127.0.0.1,127.0.0.2", "`hostaddr`"),
@@ -49,5 +56,15 @@ async fn options_that_can_not_be_used_are_refused_with_the_way_here() {
         let is_config = matches!(refused, LockError::Config { .. });
         let said = refused.to_string();
         assert!(is_config && said.contains(says), "{option}: {said}");
+    }
+    // What a password with a `@` leaves is no host.
+    for (url, says) in [
+        ("postgres://app:p@canary@h/d", "%40"),
+        ("postgres://app@h,/d", "host"),
+        ("postgres://app@h:canary/d", "its `port`"),
+    ] {
+        let refused = LockClient::builder().url(url).connect_lazy();
+        let said = format!("{}", refused.unwrap_err());
+        assert!(said.contains(says) && !said.contains("canary"), "{said}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::PostgresServer;
 
 use crate::{builder, client};
 
@@ -88,20 +88,49 @@ async fn functions_of_another_version_are_refused() {
     );
 }
 
-/// A free key is one statement, which the level does not matter for. The others would not see what
-/// they have waited for.
+/// At the start: a free key is one statement, which the level does not matter for. The others would
+/// not see what they have waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_higher_isolation_level_is_refused() {
     let server = PostgresServer::start().await;
-    let other = client(&server.url()).await;
-    let lock = other.lock("k").lease(Duration::from_secs(1)).renew(false);
-    let over = lock.acquire().await.unwrap();
-    eventually("its lease ends", async || !over.is_held()).await;
+    let set = "ALTER ROLE app SET default_transaction_isolation =";
+    for level in ["repeatable read", "serializable"] {
+        server.run(&format!("{set} '{level}'")).await;
+        let refused = builder(&server.app_url()).connect().await;
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("default_transaction_isolation"), "{said}");
+    }
+    // PostgreSQL has no such level, and takes the next one.
+    server.run(&format!("{set} 'read uncommitted'")).await;
+    let client = client(&server.app_url()).await;
+    let _reads = client.rw_lock("k").read().acquire().await.unwrap();
+    // That of a session, which others of a pooler may have set.
+    let session = server.session().await;
+    let call = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT lock_store.force_release('lock:k')";
+    let refused = session.batch_execute(call).await.unwrap_err();
+    let said = refused.as_db_error().unwrap().message();
+    assert!(said.contains("READ COMMITTED"), "{said}");
+}
+
+/// A function that came later, or was forgotten: no body runs under a lock that can't be renewed or
+/// given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_execute_all_that_a_lock_needs_learns_it_at_the_start() {
+    let server = PostgresServer::start().await;
+    for function in ["release", "renew", "abandon", "tell"] {
+        let right = format!("EXECUTE ON FUNCTION lock_store.{function}");
+        server.run(&format!("REVOKE {right} FROM app")).await;
+        let refused = builder(&server.app_url()).connect().await;
+        let said = refused.unwrap_err().to_string();
+        let names = format!("may not execute lock_store.{function}(");
+        assert!(said.contains(&names) && said.contains("GRANT"), "{said}");
+        server.run(&format!("GRANT {right} TO app")).await;
+    }
+    // What is for people is not needed.
     server
-        .run("ALTER ROLE app SET default_transaction_isolation = 'repeatable read'")
+        .run("REVOKE EXECUTE ON FUNCTION lock_store.force_release FROM app")
         .await;
-    let said = error_of(&server.app_url()).await;
-    assert!(said.contains("default_transaction_isolation"), "{said}");
+    client(&server.app_url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -235,4 +264,73 @@ async fn a_user_without_the_database_learns_that_right() {
         .await;
     let said = error_of(&server.app_url()).await;
     assert!(said.contains("GRANT CONNECT ON DATABASE"), "{said}");
+}
+
+/// As a restore does it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_schema_is_made_anew_its_holders_are_told_and_tokens_rise() {
+    let server = PostgresServer::start().await;
+    let (old, new) = (
+        client(&server.app_url()).await,
+        client(&server.app_url()).await,
+    );
+    let lock = old.lock("k").lease(Duration::from_secs(3)).renew(true);
+    let held = lock.fenced().acquire().await.unwrap();
+    server.run("DROP SCHEMA lock_store CASCADE").await;
+    server.migrate().await;
+    let granted = "GRANT USAGE ON SCHEMA lock_store TO app;
+        GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO app";
+    server.run(granted).await;
+    let next = new.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token() > held.fencing_token());
+    held.lost().await;
+    let lost = held.release().await;
+    assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
+    next.release().await.unwrap();
+}
+
+/// A backup that runs for hours, and transactions that have checked a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_changes_nothing_waits_for_nobody() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let held = client.lock("k").fenced().acquire().await.unwrap();
+    let session = server.session().await;
+    let token = held.fencing_token().unwrap();
+    let tables = [
+        "meta",
+        "hold",
+        "share",
+        "place",
+        "latch",
+        "latch_place",
+        "latch_call",
+        "rate",
+    ];
+    let reads = tables.map(|table| format!("SELECT count(*) FROM lock_store.{table}"));
+    let reads = reads.join("; ");
+    let open = format!("BEGIN; SELECT lock_store.lock_check('lock:k', {token}); {reads}");
+    session.batch_execute(&open).await.unwrap();
+    let owner = builder(&server.url()).connect().await.unwrap();
+    let migrated = tokio::time::timeout(Duration::from_secs(10), owner.migrate());
+    migrated.await.unwrap().unwrap();
+    client.lock("other").fenced().run(async {}).await.unwrap();
+    session.batch_execute("COMMIT").await.unwrap();
+}
+
+/// A transaction has what it changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_can_not_go_on_gives_up_and_says_why() {
+    let server = PostgresServer::bare().await;
+    let session = server.session().await;
+    let open = format!("BEGIN; {}", lock_runtime::POSTGRES_MIGRATION);
+    let open = open.trim_end().strip_suffix("COMMIT;").unwrap();
+    session.batch_execute(open).await.unwrap();
+    let owner = builder(&server.url()).connect_lazy().unwrap();
+    let migrated = tokio::time::timeout(Duration::from_secs(60), owner.migrate());
+    let refused = migrated.await.unwrap().unwrap_err();
+    let said = refused.to_string();
+    assert!(said.contains("another transaction keeps"), "{said}");
+    session.batch_execute("COMMIT").await.unwrap();
+    owner.migrate().await.unwrap();
 }

@@ -1,6 +1,8 @@
 //! A schema that others have made, or a part of it.
 
-use lock_runtime::LockClient;
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::PostgresServer;
 use tokio_postgres::{Client, NoTls};
 
@@ -12,10 +14,14 @@ async fn session(server: &PostgresServer, user: &str) -> Client {
     session
 }
 
-async fn migrate(server: &PostgresServer, user: &str) -> Result<(), String> {
+fn lazy(server: &PostgresServer, user: &str) -> LockClient {
     let url = server.url().replace("postgres@", &format!("{user}@"));
-    let client = LockClient::builder().url(url).connect_lazy().unwrap();
-    client.migrate().await.map_err(|error| error.to_string())
+    LockClient::builder().url(url).connect_lazy().unwrap()
+}
+
+async fn migrate(server: &PostgresServer, user: &str) -> Result<(), String> {
+    let migrated = lazy(server, user).migrate().await;
+    migrated.map_err(|error| error.to_string())
 }
 
 /// A table with a trap, as the migration would use it.
@@ -76,4 +82,81 @@ async fn a_member_of_the_owner_applies_it_again_and_rights_stay() {
         WHERE pronamespace = 'lock_store'::regnamespace AND prosecdef
           AND NOT has_function_privilege('app', oid, 'EXECUTE')";
     assert_eq!(server.number(rights).await, 0);
+}
+
+/// What a client calls by itself, with a trap.
+const TRAPS: &str = "
+    CREATE TABLE lock_store.calls (by name);
+    CREATE FUNCTION lock_store.trap() RETURNS void LANGUAGE sql AS
+        'INSERT INTO lock_store.calls VALUES (session_user)';
+    CREATE FUNCTION lock_store.version() RETURNS integer LANGUAGE plpgsql AS
+        'BEGIN PERFORM lock_store.trap(); RETURN 1; END';
+    CREATE FUNCTION lock_store.sweep() RETURNS boolean LANGUAGE plpgsql AS
+        'BEGIN PERFORM lock_store.trap(); RETURN false; END';
+    CREATE FUNCTION lock_store.sweeps_each() RETURNS bigint LANGUAGE sql AS 'SELECT 100000';
+    CREATE FUNCTION lock_store.tell(bytea, text) RETURNS void LANGUAGE sql AS
+        'SELECT lock_store.trap()'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
+    let server = PostgresServer::bare().await;
+    server
+        .run(
+            "GRANT CREATE ON DATABASE postgres TO app;
+             CREATE ROLE admin LOGIN CREATEROLE; CREATE ROLE dba SUPERUSER;
+             CREATE ROLE anne LOGIN IN ROLE dba;
+             CREATE ROLE bob LOGIN IN ROLE pg_execute_server_program",
+        )
+        .await;
+    let stranger = session(&server, "app").await;
+    let made = format!("CREATE SCHEMA lock_store; {TRAPS}");
+    stranger.batch_execute(&made).await.unwrap();
+    let _ = stranger.batch_execute("GRANT app TO postgres").await;
+    let open = "GRANT USAGE ON SCHEMA lock_store TO PUBLIC;
+        GRANT ALL ON lock_store.calls TO PUBLIC";
+    stranger.batch_execute(open).await.unwrap();
+    for user in ["postgres", "admin", "anne", "bob"] {
+        let client = lazy(&server, user);
+        let _ = client.migrate().await;
+        let lock = client.lock("k").wait(Duration::from_secs(60));
+        let refused = lock.acquire().await.unwrap_err();
+        let is_unavailable = matches!(refused, LockError::Unavailable { .. });
+        let said = refused.to_string();
+        assert!(is_unavailable && said.contains("belongs to app"), "{said}");
+        assert!(said.contains(user), "{said}");
+        let refused = [client.health().await.err(), client.inspect("k").await.err()];
+        assert!(refused.iter().all(Option::is_some), "{refused:?}");
+        // As long as its tasks take that go on in the background.
+        client.shutdown(Duration::from_secs(5)).await;
+    }
+    let called = "SELECT count(*) FROM lock_store.calls";
+    assert_eq!(server.number(called).await, 0);
+}
+
+/// A part of the schema is enough: calls find the function whose parameters fit best.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_trusts_the_owner_of_all_that_is_there_may_do_more() {
+    let server = PostgresServer::start().await;
+    server
+        .run("GRANT CREATE, USAGE ON SCHEMA lock_store TO app")
+        .await;
+    crate::client(&server.url()).await;
+    session(&server, "app")
+        .await
+        .batch_execute(
+            "CREATE FUNCTION lock_store.lock_check(text, integer) RETURNS void
+             LANGUAGE sql AS 'SELECT'",
+        )
+        .await
+        .unwrap();
+    let refused = LockClient::builder().url(server.url()).connect().await;
+    let said = refused.unwrap_err().to_string();
+    assert!(
+        said.contains("lock_check(text,integer) belongs to app"),
+        "{said}"
+    );
+    // Others have nothing to lose by it.
+    crate::client(&server.app_url()).await;
+    server.run("GRANT app TO postgres").await;
+    crate::client(&server.url()).await;
 }

@@ -9,7 +9,7 @@ use lock_testkit::{PostgresServer, eventually};
 use crate::client;
 
 const LONG: Duration = Duration::from_secs(60);
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_millis(1500);
 
 /// Says to the process of [`child`] what to do.
 const CHILD: &str = "POSTGRES_CHILD";
@@ -123,6 +123,7 @@ async fn a_lease_that_ends_by_itself_is_noticed_at_once() {
     let holder = client(&server.app_url()).await;
     for options in ["", "?listen=off"] {
         let waiter = client(&format!("{}{options}", server.app_url())).await;
+        let mut soonest = Duration::MAX;
         for _ in 0..3 {
             let lock = holder.lock("lease").lease(LEASE).renew(false);
             let held = lock.acquire().await.unwrap();
@@ -131,9 +132,12 @@ async fn a_lease_that_ends_by_itself_is_noticed_at_once() {
             let after = granted.elapsed();
             next.release().await.unwrap();
             drop(held);
-            // 100 ms, and a machine under load.
-            let late = after.saturating_sub(LEASE);
-            assert!(late < Duration::from_millis(250), "`{options}`: {late:?}");
+            soonest = soonest.min(after.saturating_sub(LEASE));
         }
+        // The machine may be late now and then. Who looked each second would be so each time.
+        assert!(
+            soonest < Duration::from_millis(150),
+            "`{options}`: {soonest:?}"
+        );
     }
 }

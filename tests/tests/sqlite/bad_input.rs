@@ -1,6 +1,7 @@
 //! URLs and files that can't be used: the error says what is wrong and what to do.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
@@ -60,6 +61,29 @@ async fn a_file_of_another_kind_is_refused_and_left_alone() {
     let text = refused(&file.url()).await;
     assert!(text.contains("database of another program"), "{text}");
     assert_eq!(fs::read(file.path()).unwrap(), before);
+}
+
+/// SQLite would open it to read. Root may write everything.
+#[tokio::test]
+async fn a_file_that_this_user_may_only_read_is_refused() {
+    let file = SqliteFile::new();
+    let old = client(&file.url()).await;
+    let rights = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(file.path(), rights(0o444)).unwrap();
+    if fs::File::options().append(true).open(file.path()).is_ok() {
+        return println!("this user may write everything");
+    }
+    let text = refused(&file.url()).await;
+    assert!(text.contains("can't be written by this user"), "{text}");
+    // It has the file open.
+    old.lock("k").run(async {}).await.unwrap();
+    fs::set_permissions(file.path(), rights(0o644)).unwrap();
+    client(&file.url())
+        .await
+        .lock("k")
+        .run(async {})
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
@@ -170,9 +171,18 @@ async fn whichever_file_is_moved_or_replaced_its_clients_lose_their_holds_and_me
 
 /// What was only in the log is gone for all.
 #[tokio::test]
-async fn when_the_log_or_its_index_is_cut_off_its_clients_go_on_with_what_is_left() {
+async fn whichever_file_is_cut_off_its_clients_go_on_with_what_is_left() {
     lost_after(&[LOG], Damage::CutsOff).await;
     lost_after(&[INDEX], Damage::CutsOff).await;
+    // The next one that comes finds a new database, and SQLite deletes the log.
+    let file = SqliteFile::new();
+    let mut holder = worker(&file.url()).await;
+    holds(&mut holder, "k").await;
+    damage(&file, DATABASE, Damage::CutsOff);
+    assert!(another_gets(&file.url(), "k").await);
+    is_told(&mut holder, "k").await;
+    holds(&mut holder, "again").await;
+    assert!(!another_gets(&file.url(), "again").await);
 }
 
 /// As `.restore` writes an older state, in one transaction. The clients are not in it.
@@ -266,6 +276,49 @@ async fn by_a_link_and_by_its_own_name_it_is_the_same_database() {
         another_gets(&file.url(), "k").await
     })
     .await;
+}
+
+/// As into a container, where it would have a log of its own. With its folder, it is one database.
+#[tokio::test]
+async fn a_file_that_is_mounted_without_its_folder_is_refused() {
+    let file = SqliteFile::new();
+    let mut holder = worker(&file.url()).await;
+    holder.send("hold k k lease=60000");
+    holder.wait_for("held k").await;
+    let place = tempfile::tempdir().unwrap();
+    let inside = place.path().join("locks.db");
+    fs::write(&inside, "").unwrap();
+    let url = format!("sqlite://{}", inside.display());
+    let Some(mount) = Mount::of(file.path(), &inside) else {
+        return println!("this user may mount nothing");
+    };
+    let refused = lock_runtime::LockClient::builder().url(&url);
+    let text = crate::config(refused.connect().await);
+    assert!(text.contains("mount the folder"), "{text}");
+    drop(mount);
+    let _mount = Mount::of(file.folder(), place.path()).unwrap();
+    assert!(!another_gets(&url, "k").await);
+    holder.kill();
+    eventually("it is over at once", async || another_gets(&url, "k").await).await;
+}
+
+/// A file or a folder that is mounted at another place as well, as long as this lives.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// `None` for a user who may not.
+    fn of(from: &Path, to: &Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        let mounted = mount.arg("--bind").args([from, to]).status();
+        let is_mounted = mounted.is_ok_and(|status| status.success());
+        is_mounted.then(|| Self(to.to_owned()))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
 }
 
 /// With two names, it would have two logs.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{Proxy, RedisCluster, RedisServer};
 
+use crate::self_descriptions::rewritten;
 use crate::{client, patient_client};
 
 /// Keys that are spread over all masters.
@@ -132,6 +133,72 @@ async fn an_announced_address_that_leads_nowhere_is_told_to_be_announced() {
     assert!(said.contains("`?map=node-"), "{said}");
     let said = client.health().await.unwrap_err().to_string();
     assert!(said.contains("the cluster's map names"), "{said}");
+}
+
+/// `MOVED 1234 ` and what `to` makes of the address behind it, at each node.
+async fn redirected(cluster: &RedisCluster, to: fn(&str) -> String) -> String {
+    let mut pairs = Vec::new();
+    for node in &cluster.nodes {
+        let way = rewritten(node.addr(), move |reply| {
+            let Some((code, rest)) = reply.split_once("-MOVED ") else {
+                return reply.to_owned();
+            };
+            let (line, behind) = rest.split_once("\r\n").unwrap_or((rest, ""));
+            let (slot, address) = line.split_once(' ').unwrap_or((line, ""));
+            format!("{code}-MOVED {slot} {}\r\n{behind}", to(address))
+        });
+        pairs.push((node.addr(), way.await));
+    }
+    let map: Vec<_> = pairs
+        .iter()
+        .map(|(at, way)| format!("{at}>{way}"))
+        .collect();
+    format!("redis-cluster://{}?map={}", pairs[0].1, map.join(","))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_that_can_not_be_read_is_followed_by_the_map() {
+    let cluster = RedisCluster::start_patient().await;
+    let forms: [fn(&str) -> String; 4] = [
+        |_| String::new(),
+        |_| "somewhere".to_owned(),
+        |_| "somewhere:else".to_owned(),
+        |address| format!("{}:0", address.split(':').next().unwrap_or_default()),
+    ];
+    for (at, to) in forms.into_iter().enumerate() {
+        let client = patient_client(&redirected(&cluster, to).await).await;
+        let key = format!("moves:{at}");
+        let slot = cluster.slot(&format!("lock:{key}")).await;
+        takes_every_key(&client).await;
+        let from = cluster.master_of(slot).await;
+        let mut others = cluster.nodes[..3].iter();
+        let there = others.find(|node| node.port() != from.port()).unwrap();
+        cluster.move_slot(slot, there).await;
+        let guard = client.lock(&key).acquire().await;
+        let guard = guard.unwrap_or_else(|error| panic!("{at}: {error}"));
+        guard.release().await.unwrap();
+    }
+}
+
+/// Some nodes are reached with TLS only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_port_is_not_in_the_map_is_told_with_the_other_scheme() {
+    let cluster = RedisCluster::start_patient().await;
+    let port = format!(":{}\r\n", cluster.nodes[1].port());
+    let way = rewritten(cluster.nodes[0].addr(), move |reply| {
+        reply.replace(&port, ":0\r\n")
+    });
+    let url = format!("redis-cluster://{}", way.await);
+    let client = LockClient::builder().url(url).connect_lazy().unwrap();
+    let mut told = 0;
+    for key in keys() {
+        if let Err(error) = client.lock(key).acquire().await {
+            let said = error.to_string();
+            assert!(said.contains("write `rediss-cluster://` instead"), "{said}");
+            told += 1;
+        }
+    }
+    assert!(told > 0);
 }
 
 fn refused(builder: lock_runtime::LockClientBuilder) -> String {

@@ -136,7 +136,16 @@ async fn a_user_who_may_not_ask_learns_which_right_is_missing_and_is_denied_noth
     let mut rights = documented_rights(BASE);
     rights.extend(documented_rights(LOCKS));
     let connect = async |name: &str, strictly: bool, more: &[&str]| {
-        let rule = ["ACL", "SETUSER", name, "on", ">word", "~lock:*", "&lock:*"];
+        let rule = [
+            "ACL",
+            "SETUSER",
+            name,
+            "on",
+            ">word",
+            "~lock:*",
+            "resetchannels",
+            "&lock:*",
+        ];
         let rule: Vec<_> = rule.iter().chain(&rights).chain(more).copied().collect();
         server.command(&rule).await;
         let url = format!("redis://{name}:word@{}", server.addr());
@@ -186,7 +195,16 @@ async fn no_documented_right_reads_the_servers_passwords() {
         .password("of-the-admin")
         .start()
         .await;
-    let mut rule = vec!["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let mut rule = vec![
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        ">word",
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+    ];
     rule.extend(all_documented_rights());
     server.command(&rule).await;
     let question = ["ACL", "DRYRUN", "app", "CONFIG", "GET", "requirepass"];
@@ -201,7 +219,7 @@ async fn the_first_lock_does_not_wait_for_the_diagnosis() {
     let builder = LockClient::builder().url(proxy.url());
     let builder = builder.command_timeout(Duration::from_secs(10));
     let client = builder.connect().await.unwrap();
-    let way = Duration::from_millis(300);
+    let way = Duration::from_secs(1);
     proxy.delay(way);
     let started = Instant::now();
     let guard = client.lock("k").try_acquire().await.unwrap();

@@ -311,11 +311,17 @@ async fn more_replicas_than_there_are_never_confirm() {
     let builder = LockClient::builder().url(url);
     let builder = builder.command_timeout(Duration::from_secs(2));
     let client = builder.connect().await.unwrap();
-    let error = client.lock("k").try_acquire().await.unwrap_err();
-    assert!(
-        error.to_string().contains("1 of the 2 asked for"),
-        "{error}"
-    );
+    // On a busy machine the one that there is may need more time than it has, now and then.
+    eventually("the one confirms", async || {
+        let error = client.lock("k").try_acquire().await.unwrap_err();
+        let says = |many| error.to_string().contains(many);
+        assert!(
+            says("1 of the 2 asked for") || says("0 of the 2 asked for"),
+            "{error}"
+        );
+        says("1 of the 2 asked for")
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -17,17 +17,25 @@ const STANDALONE: &str = "$4\r\nmode\r\n$10\r\nstandalone\r\n";
 
 /// A way to the server on which these words of its replies are others.
 async fn mistaken(server: SocketAddr, says: &'static str, instead: &'static str) -> SocketAddr {
+    rewritten(server, move |reply| reply.replace(says, instead)).await
+}
+
+/// A way to the server on which short replies are others.
+pub(crate) async fn rewritten(
+    server: SocketAddr,
+    rewrite: impl Fn(&str) -> String + Clone + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(pass_on(client, server, says, instead));
+            tokio::spawn(pass_on(client, server, rewrite.clone()));
         }
     });
     address
 }
 
-async fn pass_on(client: TcpStream, server: SocketAddr, says: &str, instead: &str) {
+async fn pass_on(client: TcpStream, server: SocketAddr, rewrite: impl Fn(&str) -> String) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -38,7 +46,7 @@ async fn pass_on(client: TcpStream, server: SocketAddr, says: &str, instead: &st
         let mut part = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = from_server.read(&mut part).await {
             // A short reply comes in one part.
-            let reply = String::from_utf8_lossy(&part[..length]).replace(says, instead);
+            let reply = rewrite(&String::from_utf8_lossy(&part[..length]));
             if to_client.write_all(reply.as_bytes()).await.is_err() {
                 break;
             }
@@ -97,6 +105,15 @@ async fn a_server_that_calls_itself_a_node_and_has_no_slots_is_used() {
     let url = format!("redis-cluster://{way}");
     let said = config(LockClient::builder().url(url).connect().await);
     assert!(said.contains("redis://host:port"), "{said}");
+}
+
+/// A proxy that translates RESP3 for itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_describes_itself_in_a_list_is_used() {
+    let server = RedisServer::start().await;
+    let way = rewritten(server.addr(), |reply| reply.replace("%7\r\n", "*14\r\n")).await;
+    let client = client(&format!("redis://{way}")).await;
+    drop(client.lock("k").acquire().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

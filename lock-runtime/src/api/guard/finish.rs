@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Guard;
 use crate::engine::reentrancy::{End, NestedGate};
 use crate::error::LockError;
-use crate::mends::Mend;
 
 impl Guard {
     /// Ends the hold, or gives back the share. What it has lent is lost.
@@ -37,9 +36,7 @@ impl Guard {
 
     fn close_gate(&self) -> Option<&Arc<NestedGate>> {
         let gate = self.nested_gate.get()?;
-        if !self.engine.defaults().taken_out.has(Mend::OuterEnds) {
-            gate.close();
-        }
+        gate.close();
         Some(gate)
     }
 

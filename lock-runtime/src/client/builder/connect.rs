@@ -132,7 +132,7 @@ impl LockClientBuilder {
         let id = self.id()?;
         let mut runtime = self.runtime()?;
         let clock = runtime.clock.clone();
-        let local_queues = LocalQueues::new(self.defaults.taken_out);
+        let local_queues = LocalQueues::default();
         let numbers = RequestNumbers::new(id, self.draws());
         let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));

@@ -42,6 +42,12 @@ impl UrlSettings {
                 others.push(option);
                 continue;
             };
+            if value.contains('?') {
+                return Err(LockError::config(format!(
+                    "`{option_name}` in the store's URL has a `?`; write `&` between options, and \
+                     `%3F` for a `?`"
+                )));
+            }
             let value = percent_decoded(value).ok_or_else(|| {
                 LockError::config(format!(
                     "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, \

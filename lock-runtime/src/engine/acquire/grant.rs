@@ -77,17 +77,15 @@ impl AcquireTask<'_> {
         Ok(self.hold(part, times, Some(tenure), GrantedBy::PassedOn))
     }
 
-    /// The next command ends the tenure, so that others have their turn first. The command may be
-    /// sent at once: at the time that this gives back.
-    pub(super) fn goes_on_from(&mut self, handoff: Handoff) -> Instant {
+    /// The next command ends the tenure, so that others have their turn first.
+    pub(super) fn ask_instead_of(&mut self, handoff: Handoff) {
         self.request.instead_of = Some(handoff.owner());
         self.barge_no_more();
         self.previous = Some(handoff);
-        self.engine.clock.now()
     }
 
     /// A hold that the store handed over, if it can be trusted without asking.
-    pub(super) fn handed_over(
+    pub(super) fn accept_hand_over(
         &mut self,
         waiter: &Waiter,
         granted: HeardGrant,
@@ -131,7 +129,7 @@ impl AcquireTask<'_> {
 
     /// A hold that the store granted in its reply to a command sent at `sent`. `until` is what the
     /// store has said about the trust in it, if anything.
-    pub(super) fn granted(
+    pub(super) fn accept_grant(
         &mut self,
         waiter: Option<&Waiter>,
         now: Instant,
@@ -200,7 +198,10 @@ impl AcquireTask<'_> {
             deadline,
             renew_at,
         } = times;
-        let late = self.late.take().map(|late| (late, self.request.clone()));
+        let late = self
+            .pending_outcome
+            .take()
+            .map(|late| (late, self.request.clone()));
         let grant = Grant {
             id: self.request.claim.owner.request,
             deadline,
@@ -211,7 +212,7 @@ impl AcquireTask<'_> {
         };
         let parts = Parts::One(part);
         let hold = self.engine.begin(parts, now, self.options, grant, renew_at);
-        self.present = false;
+        self.may_be_stored = false;
         hold
     }
 }

@@ -70,9 +70,8 @@ impl ObservedRequest<'_> {
         self.engine.note_views(self.keys);
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
         let (engine, queued) = (self.engine, &self.was_queued);
-        let (client, taken_out) = (engine.id(), engine.defaults.taken_out);
         let mut keys = self.keys.iter();
-        let outer = keys.find_map(|key| enclosing(client, key, taken_out));
+        let outer = keys.find_map(|key| enclosing(engine.id(), key));
         if let Some(frame) = outer {
             // Boxed, like everything rare: every waiting task has room for the largest of what it
             // may wait for.

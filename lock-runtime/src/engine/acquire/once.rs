@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use lock_store::{Instant, StoreErrorKind};
 
-use super::command::Step;
+use super::command::CommandOutcome;
 use super::task::AcquireTask;
-use crate::engine::errors::unavailable;
 use crate::engine::hold::Hold;
 use crate::error::LockError;
 
@@ -24,22 +23,26 @@ impl AcquireTask<'_> {
         if engine.is_closing() {
             return Err(LockError::Shutdown);
         }
-        let mut step = self.send(None, now).await?;
+        let mut outcome = self.send(None, now).await?;
         now = engine.clock.now();
         // Silence that ends before the time is up is that of a connection and not of the store.
-        let silent =
-            matches!(&step, Step::Failed(error) if error.kind() == StoreErrorKind::Timeout);
-        if silent && self.late.is_some() && now < self.budget.gives_up(None) {
-            step = self.send(None, now).await?;
+        let silent = match &outcome {
+            CommandOutcome::Failed(error) => error.kind() == StoreErrorKind::Timeout,
+            _ => false,
+        };
+        if silent && self.pending_outcome.is_some() && now < self.budget.gives_up(None) {
+            outcome = self.send(None, now).await?;
         }
-        match step {
-            Step::Held(hold) => Ok(hold),
-            Step::Busy { holder, .. } => Err(engine.busy(&key, &self.budget, holder)),
-            Step::PassedOver => Err(engine.busy(&key, &self.budget, None)),
-            Step::Failed(error) | Step::Unusable(error) => Err(unavailable(Some(&key), error)),
-            Step::Cut => {
+        match outcome {
+            CommandOutcome::Held(hold) => Ok(hold),
+            CommandOutcome::Busy { holder, .. } => Err(engine.busy(&key, &self.budget, holder)),
+            CommandOutcome::Skipped => Err(engine.busy(&key, &self.budget, None)),
+            CommandOutcome::Failed(error) | CommandOutcome::Unusable(error) => {
+                Err(self.unavailable(error))
+            }
+            CommandOutcome::Cut => {
                 let failure = engine.liveness.last_failure(self.budget.started);
-                Err(unavailable(Some(&key), failure))
+                Err(self.unavailable(failure))
             }
         }
     }

@@ -1,30 +1,29 @@
 //! The way to one key, as a machine whose states have names.
 //!
-//! A request enters the local queue behind the earlier requests of this process. When it is its
-//! turn it asks the store. If the key is taken it stands in the store's queue, behind those of
-//! other processes, until it is handed the lock or asks again. Each way from one state to the next
-//! is a function.
+//! A request joins the local queue behind the earlier requests of this process. When it is its turn
+//! it asks the store. If the key is taken it stands in the store's queue, behind those of other
+//! processes, until it is handed the lock or asks again. Each event is a function that returns the
+//! next state, or the hold.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lock_store::timing::BACKOFF_MIN;
 use lock_store::{Instant, Queue, StoreError};
 
-use super::command::Step;
+use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
 use super::giving_up::Heard;
 use super::long_wait::LongWait;
-use super::state::State;
+use super::state::{Next, State};
 use super::task::AcquireTask;
 use crate::engine::Engine;
-use crate::engine::errors::unavailable;
 use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
-use crate::engine::local_queue::{Doing, Handoff, Inbox, QueuedRequest, Waiter};
+use crate::engine::local_queue::{Doing, Handoff, QueuedRequest, Waiter};
 use crate::engine::timing::{self, Retry};
 use crate::error::LockError;
-use crate::mends::Mend;
 use crate::observe::{LockKind, Subject, What};
 
 /// A request in the local queue. A handoff that it did not use goes to the next.
@@ -45,15 +44,10 @@ impl Drop for Queued<'_> {
 struct Waiting<'e> {
     queued: Queued<'e>,
     state: State,
-    /// The first command may be the plain one.
-    barges: bool,
-    was_first: bool,
-    asked: bool,
-    /// The store has said that the key is taken.
-    was_told_busy: bool,
+    heard: Heard,
     foreign: ForeignHolder,
     warning: LongWait,
-    /// So many grants could not be used.
+    /// How many grants could not be used.
     unusable_grants: u32,
     /// Why the last one could not, if that was the last answer.
     unusable: Option<StoreError>,
@@ -64,76 +58,50 @@ impl<'e> AcquireTask<'e> {
     /// Waits for the key, as long as the budget says.
     pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let mut waiting = self.enters(now);
+        let mut waiting = self.enter(now);
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
             }
-            let inbox = waiting.queued.waiter.signal.take();
-            if let Some(hold) = self.hears(&mut waiting, inbox, &mut now) {
+            if let Break(hold) = self.advance(&mut waiting, now) {
                 return Ok(hold);
             }
-            if let Some(hold) = self.moves_up(&mut waiting, &mut now) {
-                return Ok(hold);
-            }
+            let key = &self.request.claim.key;
             let waiter = &waiting.queued.waiter;
-            waiting
-                .warning
-                .tells(engine, now, &self.request.claim.key, waiter);
-            let (waiter, too_short) = (&waiting.queued.waiter, waiting.lease_is_too_short());
-            if let Some(error) = self.loses_patience(waiter, now, too_short) {
-                return Err(error);
-            }
-            if let State::Asks = waiting.state
-                && !(waiting.asked && self.budget.ends().is_some_and(|ends| now >= ends))
-            {
-                self.prepares(&mut waiting);
-                if waiting.was_told_busy {
-                    // It may stop being polled before it sleeps, and have a place by then.
-                    let queue = waiting.queued.waiter.queue();
-                    engine.local_queues.patrols(queue);
+            waiting.warning.warn(engine, now, key, waiter);
+            self.check_patience(waiter, now, waiting.lease_is_too_short())?;
+            if waiting.is_to_ask(self.budget.ends(), now) {
+                let is_first = self.prepare_command(&mut waiting);
+                let outcome = self.send(Some(&waiting.queued.waiter), now).await?;
+                match self.take_outcome(&mut waiting, outcome, is_first) {
+                    Break(hold) => return Ok(hold),
+                    Continue(state) => waiting.state = state,
                 }
-                let step = self.send(Some(&waiting.queued.waiter), now).await?;
-                if let Some(hold) = self.was_answered(&mut waiting, step) {
-                    return Ok(hold);
-                }
-                now = engine.clock.now();
-                continue;
-            }
-            let waiter = &waiting.queued.waiter;
-            let heard = Heard {
-                asked: waiting.asked,
-                busy: waiting.was_told_busy,
-            };
-            if let Some(error) = self.gives_up(waiter, heard).await {
-                let key = &self.request.claim.key;
-                return Err(match waiting.unusable.take() {
+            } else {
+                let in_time = self.check_time(waiter, waiting.heard).await;
+                in_time.map_err(|error| match waiting.unusable.take() {
                     None => error,
-                    Some(unusable) => unavailable(Some(key), unusable),
-                });
+                    Some(unusable) => self.unavailable(unusable),
+                })?;
+                let waiter = &waiting.queued.waiter;
+                let wake = self.prepare_sleep(&waiting);
+                let _ = engine.clock.by(wake, waiter.signal.notified()).await;
             }
-            let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
-            let wake = waiting.warning.wake_at(wake);
-            self.tells_that_it_waits();
-            waiter.signal.doing(Doing::Sleeps(wake));
-            engine.local_queues.patrols(waiter.queue());
-            let _ = engine.clock.by(wake, waiter.signal.notified()).await;
             now = engine.clock.now();
         }
     }
 
     /// Joins the local queue. The requests of a fair lock ask the store at once, wherever they
     /// stand.
-    fn enters(&self, now: Instant) -> Waiting<'e> {
-        let (queued, is_first) = self.joins(now);
-        let fair = self.options.fair;
+    fn enter(&mut self, now: Instant) -> Waiting<'e> {
+        let (queued, is_first) = self.join_local_queue(now);
+        if !is_first {
+            self.barge_no_more();
+        }
         Waiting {
             queued,
-            state: State::first(fair),
-            barges: !fair && is_first,
-            was_first: is_first,
-            asked: false,
-            was_told_busy: false,
+            state: State::first(self.options.fair),
+            heard: Heard::Nothing,
             foreign: ForeignHolder::default(),
             warning: LongWait::new(self.budget.started, &self.engine.defaults),
             unusable_grants: 0,
@@ -142,7 +110,7 @@ impl<'e> AcquireTask<'e> {
         }
     }
 
-    fn joins(&self, now: Instant) -> (Queued<'e>, bool) {
+    fn join_local_queue(&self, now: Instant) -> (Queued<'e>, bool) {
         let (engine, claim) = (self.engine, &self.request.claim);
         // A request that stands in the store's queue gets no handoff.
         let willing = !self.options.fair && engine.defaults.local_handoffs > 0;
@@ -159,7 +127,193 @@ impl<'e> AcquireTask<'e> {
         (Queued { engine, waiter }, is_first)
     }
 
-    fn tells_that_it_waits(&self) {
+    /// Goes on by what has arrived and by how much time has passed.
+    fn advance(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+        waiting.state = self.drain_inbox(waiting, now)?;
+        waiting.state = self.move_up(waiting, now)?;
+        Continue(waiting.state)
+    }
+
+    /// What has arrived changes where it stands.
+    fn drain_inbox(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+        let waiter = &waiting.queued.waiter;
+        let inbox = waiter.signal.take();
+        if inbox.skipped {
+            return Continue(self.start_over(waiting));
+        }
+        if let Some(handoff) = inbox.handoff {
+            return self.use_handoff(handoff);
+        }
+        if let Some(granted) = inbox.granted {
+            // Only the store can explain a grant that can't be used as it is.
+            let hold = self.accept_hand_over(waiter, granted);
+            return hold.map_or(Continue(State::Asks), Break);
+        }
+        Continue(match waiting.state {
+            state if !inbox.recheck => state,
+            State::InLocalQueue { .. } if waiter.standing().is_first => State::InLocalQueue {
+                handoff_until: Some(now),
+            },
+            State::InStoreQueue { .. } | State::BehindFirst { .. } => State::Asks,
+            // The store has become another, which need not be well either.
+            State::BacksOff {
+                failed_at,
+                again_at,
+            } => State::back_off(failed_at, again_at.min(failed_at + BACKOFF_MIN)),
+            state => state,
+        })
+    }
+
+    /// Goes on with the hold of another task, or asks the store to end that one's tenure.
+    fn use_handoff(&mut self, handoff: Handoff) -> Next {
+        match self.take_over(handoff) {
+            Ok(hold) => Break(hold),
+            Err(handoff) => {
+                self.ask_instead_of(handoff);
+                Continue(State::Asks)
+            }
+        }
+    }
+
+    /// Nobody polled it: what it had was given to others, and it goes on from the end.
+    fn start_over(&mut self, waiting: &mut Waiting<'e>) -> State {
+        self.restart();
+        (waiting.queued, _) = self.join_local_queue(self.engine.clock.now());
+        (waiting.unusable_grants, waiting.unusable) = (0, None);
+        State::first(self.options.fair)
+    }
+
+    /// Time and those who left may have made it its turn.
+    fn move_up(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+        let waiter = &waiting.queued.waiter;
+        let standing = waiter.standing();
+        let state = match waiting.state {
+            State::InLocalQueue { handoff_until } if standing.is_first => {
+                if standing.may_get_handoff {
+                    // Another task of this process will pass its hold on, if it ends soon.
+                    self.barge_no_more();
+                    let until = handoff_until.unwrap_or_else(|| {
+                        timing::awaits_handoff_until(now, &self.budget, &self.engine.defaults)
+                    });
+                    if now < until {
+                        return Continue(State::InLocalQueue {
+                            handoff_until: Some(until),
+                        });
+                    }
+                }
+                return match waiter.asks_the_store() {
+                    Some(handoff) => self.use_handoff(handoff),
+                    None => Continue(State::Asks),
+                };
+            }
+            State::BehindFirst { recheck_at } if waiter.is_at_front() => State::InStoreQueue {
+                recheck_at: self.first_recheck(waiter, recheck_at, now),
+            },
+            state => state,
+        };
+        Continue(match state {
+            State::InStoreQueue { recheck_at } if standing.is_first && now >= recheck_at => {
+                State::Asks
+            }
+            State::BacksOff { again_at, .. } if now >= again_at => State::Asks,
+            state => state,
+        })
+    }
+
+    /// When one asks again that has become the first.
+    fn first_recheck(&self, waiter: &Waiter, recheck_at: Instant, now: Instant) -> Instant {
+        if self.follows_a_grant(waiter) {
+            return now;
+        }
+        // The one before has rechecked until now. Most likely it has just got what this one waits
+        // for. But the store must hear of this client as often as before.
+        let looked = waiter.liveness().looked_at();
+        let next = looked.map(|at| timing::next_recheck(at, None));
+        next.map_or(recheck_at, |next| next.max(recheck_at))
+    }
+
+    /// Whether one that stood before it was granted a share when it asked, later than this one has
+    /// asked. What freed that share told nobody, or its messages were lost: this one may have its
+    /// own by now.
+    fn follows_a_grant(&self, waiter: &Waiter) -> bool {
+        let asked = self.confirmed.map(|(sent, _)| sent);
+        self.request.claim.permits.is_some() && waiter.liveness().granted_at() > asked
+    }
+
+    /// Makes the next command what it must be. Whether it is that of the first in the local queue.
+    fn prepare_command(&mut self, waiting: &mut Waiting<'e>) -> bool {
+        let waiter = &waiting.queued.waiter;
+        let has_window = self.engine.capabilities.token_window;
+        let is_next = waiting.heard == Heard::Nothing && self.options.fenced && has_window;
+        if is_next && waiter.has_others_behind() {
+            self.request.tokens = window::for_handoffs(&self.engine.defaults);
+        }
+        if self.request.queue != Queue::Barge {
+            self.join_store_queue(&waiter.signal);
+        }
+        if waiting.heard == Heard::Busy {
+            // It may stop being polled before it sleeps, and have a place by then.
+            self.engine.local_queues.put_on_patrol(waiter.queue());
+        }
+        waiting.heard = waiting.heard.max(Heard::Asked);
+        // Those of other locks ask when they are the first.
+        !self.options.fair || waiter.is_at_front()
+    }
+
+    /// What a command came to decides where it stands.
+    fn take_outcome(
+        &mut self,
+        waiting: &mut Waiting<'e>,
+        outcome: CommandOutcome,
+        is_first: bool,
+    ) -> Next {
+        let now = self.engine.clock.now();
+        waiting.unusable = None;
+        let state = match outcome {
+            CommandOutcome::Held(hold) => return Break(hold),
+            // Its inbox says so too.
+            CommandOutcome::Skipped => return Continue(waiting.state),
+            CommandOutcome::Busy { recheck_at, holder } => {
+                let owner = self.request.claim.owner;
+                let foreign = waiting.foreign.recheck_at(holder, owner, now);
+                let recheck_at = foreign.unwrap_or(recheck_at);
+                (waiting.retry, waiting.heard) = (Retry::default(), Heard::Busy);
+                // A grant that was heard of before this reply was gone when the store wrote it, and
+                // must not be taken for one that came after it.
+                let before = waiting.queued.waiter.signal.take_before_reply();
+                match is_first {
+                    // The plain first try can't queue: join the store's queue now, and only then
+                    // wait.
+                    _ if self.request.queue != Queue::Join || before => State::Asks,
+                    true => State::InStoreQueue { recheck_at },
+                    false => State::BehindFirst { recheck_at },
+                }
+            }
+            CommandOutcome::Cut => State::back_off(now, now + BACKOFF_MIN),
+            CommandOutcome::Failed(_) => State::back_off(now, waiting.retry.again_at(now)),
+            CommandOutcome::Unusable(error) => {
+                waiting.unusable_grants += 1;
+                waiting.unusable = Some(error);
+                State::back_off(now, waiting.retry.again_at(now))
+            }
+        };
+        self.join_store_queue(&waiting.queued.waiter.signal);
+        Continue(state)
+    }
+
+    /// Until when it sleeps, if it is not woken.
+    fn prepare_sleep(&self, waiting: &Waiting<'e>) -> Instant {
+        let waiter = &waiting.queued.waiter;
+        let asks_at = waiting.state.asks_at(waiter.standing().is_first);
+        let wake = waiting.warning.wake_at(self.wake_at(waiter, asks_at));
+        self.notify_queued();
+        waiter.signal.note_doing(Doing::Sleeps(wake));
+        self.engine.local_queues.put_on_patrol(waiter.queue());
+        wake
+    }
+
+    /// Tells the observers that the request waits, once.
+    fn notify_queued(&self) {
         if self.was_queued.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -170,185 +324,19 @@ impl<'e> AcquireTask<'e> {
             .events
             .tell(Some(subject), What::Queued);
     }
-
-    /// What has arrived changes where it stands. A hold, if it got one.
-    fn hears(
-        &mut self,
-        waiting: &mut Waiting<'e>,
-        inbox: Inbox,
-        now: &mut Instant,
-    ) -> Option<Arc<Hold>> {
-        if inbox.passed_over {
-            self.was_passed_over(waiting);
-            *now = self.engine.clock.now();
-            return None;
-        }
-        if let Some(handoff) = inbox.handoff {
-            return self.was_passed_on_to(waiting, handoff, now);
-        }
-        if let Some(granted) = inbox.granted {
-            let hold = self.handed_over(&waiting.queued.waiter, granted);
-            // Only the store can explain a grant that can't be used as it is.
-            waiting.state = State::Asks;
-            *now = self.engine.clock.now();
-            return hold;
-        }
-        if inbox.recheck {
-            let is_first = || waiting.queued.waiter.standing().is_first;
-            match &mut waiting.state {
-                State::InLocalQueue { handoff_until } if is_first() => *handoff_until = Some(*now),
-                State::InLocalQueue { .. } | State::Asks => {}
-                State::InStoreQueue { .. } => waiting.state = State::Asks,
-                // The store has become another, which need not be well either.
-                State::BacksOff {
-                    failed_at,
-                    again_at,
-                } => *again_at = (*again_at).min(*failed_at + BACKOFF_MIN),
-            }
-        }
-        None
-    }
-
-    /// It goes on with the hold of another task, or asks the store to end that one's tenure.
-    fn was_passed_on_to(
-        &mut self,
-        waiting: &mut Waiting<'e>,
-        handoff: Handoff,
-        now: &mut Instant,
-    ) -> Option<Arc<Hold>> {
-        match self.take_over(handoff) {
-            Ok(hold) => return Some(hold),
-            Err(handoff) => *now = self.goes_on_from(handoff),
-        }
-        waiting.barges = false;
-        waiting.state = State::Asks;
-        None
-    }
-
-    /// Nobody polled it: what it had was given to others, and it goes on from the end.
-    fn was_passed_over(&mut self, waiting: &mut Waiting<'e>) {
-        self.starts_again();
-        (waiting.queued, _) = self.joins(self.engine.clock.now());
-        waiting.state = State::first(self.options.fair);
-        (waiting.unusable_grants, waiting.unusable) = (0, None);
-        (waiting.barges, waiting.was_first) = (false, false);
-    }
-
-    /// Time and those who left may have made it its turn. A hold, if one was passed on meanwhile.
-    fn moves_up(&mut self, waiting: &mut Waiting<'e>, now: &mut Instant) -> Option<Arc<Hold>> {
-        let standing = waiting.queued.waiter.standing();
-        let became_first = standing.is_first && !waiting.was_first;
-        waiting.was_first |= standing.is_first;
-        match &mut waiting.state {
-            State::InLocalQueue { handoff_until } if standing.is_first => {
-                if standing.may_get_handoff {
-                    // Another task of this process will pass its hold on, if it ends soon.
-                    waiting.barges = false;
-                    let until = *handoff_until.get_or_insert_with(|| {
-                        timing::awaits_handoff_until(*now, &self.budget, &self.engine.defaults)
-                    });
-                    if *now < until {
-                        return None;
-                    }
-                }
-                if let Some(handoff) = waiting.queued.waiter.asks_the_store() {
-                    return self.was_passed_on_to(waiting, handoff, now);
-                }
-                waiting.state = State::Asks;
-            }
-            State::InStoreQueue { recheck_at } => {
-                if became_first && self.follows_a_grant(&waiting.queued.waiter) {
-                    *recheck_at = *now;
-                } else if became_first {
-                    // The one before has rechecked until now. Most likely it has just got what this
-                    // one waits for. But the store must hear of this client as often as before.
-                    let looked = waiting.queued.waiter.liveness().looked_at();
-                    let next = looked.map(|at| timing::next_recheck(at, None));
-                    *recheck_at = next.unwrap_or(*recheck_at).max(*recheck_at);
-                }
-                if standing.is_first && *now >= *recheck_at {
-                    waiting.state = State::Asks;
-                }
-            }
-            State::BacksOff { again_at, .. } if *now >= *again_at => waiting.state = State::Asks,
-            State::InLocalQueue { .. } | State::BacksOff { .. } | State::Asks => {}
-        }
-        None
-    }
-
-    /// Whether one that stood before it was granted a share when it asked, later than this one has
-    /// asked. What freed that share told nobody, or its messages were lost: this one may have its
-    /// own by now.
-    fn follows_a_grant(&self, waiter: &Waiter) -> bool {
-        let asked = self.confirmed.map(|(sent, _)| sent);
-        self.request.claim.permits.is_some()
-            && waiter.liveness().granted_at() > asked
-            && !self.lacks(Mend::TurnOfTheNext)
-    }
-
-    /// Makes the next command what it must be.
-    fn prepares(&mut self, waiting: &mut Waiting<'e>) {
-        let waiter = &waiting.queued.waiter;
-        let has_window = self.engine.capabilities.token_window;
-        if !waiting.asked && self.options.fenced && has_window && waiter.has_others_behind() {
-            self.request.tokens = window::for_handoffs(&self.engine.defaults);
-        }
-        if !waiting.barges {
-            self.join_queue(&waiter.signal);
-        }
-        (waiting.barges, waiting.asked) = (false, true);
-    }
-
-    /// What the store has answered decides where it stands. A hold, if the store granted one.
-    fn was_answered(&mut self, waiting: &mut Waiting<'e>, step: Step) -> Option<Arc<Hold>> {
-        let now = || self.engine.clock.now();
-        waiting.unusable = None;
-        waiting.state = match step {
-            Step::Held(hold) => return Some(hold),
-            // Its inbox says so too.
-            Step::PassedOver => return None,
-            Step::Busy { recheck_at, holder } => {
-                let owner = self.request.claim.owner;
-                let foreign = waiting.foreign.recheck_at(holder, owner, now());
-                let recheck_at = foreign.unwrap_or(recheck_at);
-                (waiting.retry, waiting.was_told_busy) = (Retry::default(), true);
-                // A grant that was heard of before this reply was gone when the store wrote it, and
-                // must not be taken for one that came after it.
-                let before = waiting.queued.waiter.signal.take_before_reply();
-                // The plain first try can't queue: join the store's queue now, and only then wait.
-                if self.request.queue != Queue::Join || before {
-                    State::Asks
-                } else {
-                    State::InStoreQueue { recheck_at }
-                }
-            }
-            Step::Cut => State::backs_off(now(), now() + BACKOFF_MIN),
-            Step::Failed(_) => State::backs_off(now(), waiting.retry.again_at(now())),
-            Step::Unusable(error) => {
-                waiting.unusable_grants += 1;
-                waiting.unusable = Some(error);
-                State::backs_off(now(), waiting.retry.again_at(now()))
-            }
-        };
-        self.join_queue(&waiting.queued.waiter.signal);
-        None
-    }
 }
 
 impl Waiting<'_> {
-    /// After so many grants that could not be used. Others may have had the key between them.
-    fn lease_is_too_short(&self) -> Option<&StoreError> {
-        let many = self.unusable_grants >= timing::UNUSABLE_GRANTS;
-        self.unusable.as_ref().filter(|_| many)
+    /// Whether to ask the store now. Who has asked before does not ask when the wait is over.
+    fn is_to_ask(&self, ends: Option<Instant>, now: Instant) -> bool {
+        let is_over = || ends.is_some_and(|ends| now >= ends);
+        matches!(self.state, State::Asks) && (self.heard == Heard::Nothing || !is_over())
     }
 
-    /// When the store is to be asked if nothing is heard before.
-    fn asks_at(&self, is_first: bool) -> Option<Instant> {
-        match self.state {
-            State::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
-            State::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),
-            State::BacksOff { again_at, .. } => Some(again_at),
-            State::Asks => None,
-        }
+    /// The error of the last grant after several that could not be used. Others may have had the
+    /// key between them.
+    fn lease_is_too_short(&self) -> Option<&StoreError> {
+        let is_enough = self.unusable_grants >= timing::UNUSABLE_GRANTS;
+        self.unusable.as_ref().filter(|_| is_enough)
     }
 }

@@ -1,6 +1,11 @@
 //! [`State`]: where a request stands on the way to its key.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use lock_store::Instant;
+
+use crate::engine::hold::Hold;
 
 /// Where a waiting request stands.
 #[derive(Clone, Copy)]
@@ -12,6 +17,9 @@ pub(super) enum State {
     Asks,
     /// The store has said that the key is taken. The first of the local queue asks again then.
     InStoreQueue { recheck_at: Instant },
+    /// The same, behind another request of this process, which asks for both. It would be asked
+    /// again then.
+    BehindFirst { recheck_at: Instant },
     /// The store has failed, or refused for now. It is asked again then.
     BacksOff {
         failed_at: Instant,
@@ -19,8 +27,11 @@ pub(super) enum State {
     },
 }
 
+/// What a request goes on with: the state that follows, or the hold that it got.
+pub(super) type Next = ControlFlow<Arc<Hold>, State>;
+
 impl State {
-    pub(super) fn backs_off(failed_at: Instant, again_at: Instant) -> Self {
+    pub(super) fn back_off(failed_at: Instant, again_at: Instant) -> Self {
         Self::BacksOff {
             failed_at,
             again_at,
@@ -34,6 +45,16 @@ impl State {
             Self::InLocalQueue {
                 handoff_until: None,
             }
+        }
+    }
+
+    /// When the store is to be asked if nothing is heard before.
+    pub(super) fn asks_at(self, is_first: bool) -> Option<Instant> {
+        match self {
+            Self::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
+            Self::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),
+            Self::BacksOff { again_at, .. } => Some(again_at),
+            Self::Asks | Self::BehindFirst { .. } => None,
         }
     }
 }

@@ -24,14 +24,16 @@ pub(super) struct AcquireTask<'e> {
     /// Send time and link of the command that is under way.
     pub(super) in_flight: Option<(Instant, Link)>,
     /// The store may have the owner in its queue or as holder.
-    pub(super) present: bool,
-    pub(super) late: Option<LateAcquire>,
+    pub(super) may_be_stored: bool,
+    /// A command that may have been carried out, or may yet be.
+    pub(super) pending_outcome: Option<LateAcquire>,
     /// Send time and link of the last command answered `queued`. A grant heard on that link is
     /// newer.
     pub(super) confirmed: Option<(Instant, Link)>,
-    pub(super) expecting: bool,
+    /// Grants are heard.
+    pub(super) registered: bool,
     /// The only link that tells a grant.
-    pub(super) over: Option<Link>,
+    pub(super) grant_link: Option<Link>,
     /// The handoff to this request that the store must be asked about: it ends with the next
     /// command.
     pub(super) previous: Option<Handoff>,
@@ -81,11 +83,11 @@ impl<'e> AcquireTask<'e> {
             budget,
             request: request(engine, key, options.permits, options, via),
             in_flight: None,
-            present: false,
-            late: None,
+            may_be_stored: false,
+            pending_outcome: None,
             confirmed: None,
-            expecting: false,
-            over: None,
+            registered: false,
+            grant_link: None,
             previous: None,
             was_queued,
             _active: Active::enter(&*engine.active),
@@ -109,7 +111,7 @@ impl<'e> AcquireTask<'e> {
     pub(super) fn note_unknown(&mut self, failure: &Failure, sent: Instant) {
         if let Some(link) = failure.unknown {
             let until = failure.until.unwrap_or_else(|| self.late_until(sent));
-            self.late = Some(LateAcquire::merge(self.late, link, until));
+            self.pending_outcome = Some(LateAcquire::merge(self.pending_outcome, link, until));
             self.barge_no_more();
         }
     }
@@ -125,42 +127,49 @@ impl<'e> AcquireTask<'e> {
 
 impl AcquireTask<'_> {
     /// Undoes in the background whatever it may have left in the store.
-    fn cleans_up(&mut self) {
+    fn clean_up(&mut self) {
         let (engine, owner) = (self.engine, self.request.claim.owner);
-        if self.expecting {
+        if self.registered {
             engine.grants.forget(owner);
         }
         if let Some((sent, link)) = self.in_flight {
             let until = self.late_until(sent);
-            self.late = Some(LateAcquire::merge(self.late, link, until));
+            self.pending_outcome = Some(LateAcquire::merge(self.pending_outcome, link, until));
         }
         self.give_up_previous();
-        if self.present || self.late.is_some() {
+        if self.may_be_stored || self.pending_outcome.is_some() {
             let key = &self.request.claim.key;
             let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);
             engine.undo.send(Job::Undo(PendingUndo {
                 request: self.request.clone(),
-                late: self.late,
-                expires: self.late.map_or(expires, |late| late.until.max(expires)),
+                late: self.pending_outcome,
+                expires: self
+                    .pending_outcome
+                    .map_or(expires, |late| late.until.max(expires)),
                 first: Some(engine.local_queues.releasing(key)),
             }));
         }
     }
 
     /// Gives up what it may have in the store, and goes on as another request.
-    pub(super) fn starts_again(&mut self) {
-        self.cleans_up();
+    pub(super) fn restart(&mut self) {
+        self.clean_up();
         let claim = &self.request.claim;
         let (key, permits, via) = (claim.key.clone(), claim.permits, self.request.via);
         self.request = request(self.engine, key, permits, self.options, via);
         self.barge_no_more();
-        (self.in_flight, self.late, self.confirmed, self.over) = (None, None, None, None);
-        (self.present, self.expecting) = (false, false);
+        (
+            self.in_flight,
+            self.pending_outcome,
+            self.confirmed,
+            self.grant_link,
+        ) = (None, None, None, None);
+        (self.may_be_stored, self.registered) = (false, false);
     }
 }
 
 impl Drop for AcquireTask<'_> {
     fn drop(&mut self) {
-        self.cleans_up();
+        self.clean_up();
     }
 }

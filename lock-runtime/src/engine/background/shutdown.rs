@@ -23,7 +23,7 @@ impl Engine {
         }
         self.local_queues.wake_all();
         self.closed.notify_waiters();
-        let own = call_chain::holds(self.id(), self.defaults.taken_out);
+        let own = call_chain::holds(self.id());
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle_but(&own)).await;
         self.lose_all_but(&own);

@@ -13,10 +13,9 @@ use crate::engine::background::active::Active;
 use crate::engine::background::undo::{Job, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
-use crate::mends::Mend;
 
 impl Hold {
-    fn releases(&self, keep: Duration) -> Vec<Release> {
+    fn release_requests(&self, keep: Duration) -> Vec<Release> {
         let release = |part| Release::new(self.claim(part), keep);
         self.parts().iter().map(release).collect()
     }
@@ -48,7 +47,7 @@ impl Engine {
             Err(handoff) => handoff,
         };
         let unfinished = Unfinished { engine: self, hold };
-        let requests = hold.releases(ending.keep);
+        let requests = hold.release_requests(ending.keep);
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
         self.liveness.note(sent, &result);
@@ -128,23 +127,15 @@ impl Engine {
         self.send_release(hold, !reason.is_end_of_lease(), true);
     }
 
-    /// When the store has ended the hold by itself. A renewal may be under way, or its answer lost.
-    fn expires(&self, hold: &Hold, now: Instant) -> Instant {
-        let may_be_stored = match self.defaults.taken_out.has(Mend::ReleaseOfWhatMayBeStored) {
-            false => hold.stored_until(),
-            true => hold.deadline(),
-        };
-        (now + hold.lease).max(may_be_stored)
-    }
-
     /// Releases in the background. With `in_order`, later requests of this client wait for it.
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
         self.undo.send(Job::Release(PendingRelease {
-            requests: hold.releases(Duration::ZERO),
+            requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
-            expires: self.expires(hold, now),
+            // A renewal may be under way, or its answer lost.
+            expires: (now + hold.lease).max(hold.stored_until()),
             first: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),

@@ -1,5 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
+mod giving_up;
 pub(super) mod store_time;
 mod view;
 mod waiter;
@@ -109,37 +110,26 @@ impl Engine {
             let known = waiter.known();
             let time_left = async {
                 let wake_at = match &known {
-                    Known::Over(_) => return None,
-                    Known::Unasked => {
-                        let gives_up = budget.gives_up(self.liveness.answered());
-                        if self.clock.now() >= gives_up {
-                            let failure = self.liveness.last_failure(budget.started);
-                            return Some(unavailable(Some(key), failure));
-                        }
-                        gives_up
-                    }
+                    Known::Over(_) => return Ok(()),
+                    Known::Unasked => self.check_unasked(key, &budget)?,
                     Known::Wait(failing) => {
-                        let failing = failing.as_ref().map(|(since, error)| (*since, error));
-                        let error = self.time_is_up(key, &budget, failing).await;
-                        if error.is_some() {
-                            return error.map(not_open);
-                        }
-                        self.wake_at(&budget, None, failing)
+                        let wake_at = self.check_latch_time(key, &budget, failing.as_ref()).await;
+                        wake_at.map_err(not_open)?
                     }
                 };
                 let _ = self.clock.by(wake_at, waiter.changed()).await;
-                None
+                Ok(())
             };
-            let error = tokio::select! {
+            let waited = tokio::select! {
                 biased;
-                () = closed => None,
-                error = time_left => error,
+                () = closed => Ok(()),
+                waited = time_left => waited,
             };
             // It may have opened while the store was asked for a sign of life.
-            match (known, error) {
+            match (known, waited) {
                 (Known::Over(result), _) => return result,
-                (_, None) => {}
-                (_, Some(error)) => {
+                (_, Ok(())) => {}
+                (_, Err(error)) => {
                     return match waiter.known() {
                         Known::Over(result) => result,
                         _ => Err(error),

@@ -1,7 +1,9 @@
 //! The known state of one latch: its watcher writes it, and the tasks that wait read it.
 
-use lock_store::{Instant, Mutex, StoreError};
+use lock_store::{Mutex, StoreError};
 use tokio::sync::Notify;
+
+use crate::engine::liveness::Failing;
 
 /// The newest view. Tasks that wait for a newer one are told in the order in which they began to
 /// wait. `tokio::sync::watch` leaves the order to chance: a seed of the simulation would not run
@@ -51,7 +53,7 @@ pub(super) struct LatchView {
     pub(super) lost: u64,
     /// These were refused, with an error that waiting does not change.
     pub(super) refused: (u64, Option<Refusal>),
-    pub(super) failing: Option<FailedLook>,
+    pub(super) failed: Option<FailedLook>,
 }
 
 /// Why no waiter need wait.
@@ -66,9 +68,8 @@ pub(super) enum Refusal {
 pub(super) struct FailedLook {
     /// One was sent for these.
     pub(super) asked: u64,
-    pub(super) since: Instant,
     pub(super) failures: u32,
-    pub(super) error: StoreError,
+    pub(super) failing: Failing,
 }
 
 impl LatchView {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use lock_store::{Instant, LockKey, StoreError};
+use lock_store::LockKey;
 
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::errors::unavailable;
+use crate::engine::liveness::Failing;
 use crate::error::{KeyKind, LockError};
 
 /// A task that waits. When the last one is dropped, the watcher ends.
@@ -24,8 +25,8 @@ pub(super) struct LatchWaiter {
 pub(super) enum Known {
     /// The store has not been asked on its behalf, or has not answered yet.
     Unasked,
-    /// The latch is not open; or looks fail, since when and with what.
-    Wait(Option<(Instant, StoreError)>),
+    /// The latch is not open; or looks fail.
+    Wait(Option<Failing>),
     Over(Result<(), LockError>),
 }
 
@@ -67,9 +68,9 @@ impl LatchWaiter {
                 _ => LockError::key_conflict(key(), KeyKind::Unknown),
             }));
         }
-        let failing = view.failing.as_ref();
-        match failing.filter(|failing| number <= failing.asked) {
-            Some(failing) => Known::Wait(Some((failing.since, failing.error.clone()))),
+        let failed = view.failed.as_ref();
+        match failed.filter(|look| number <= look.asked) {
+            Some(look) => Known::Wait(Some(look.failing.clone())),
             None if number <= view.answered => Known::Wait(None),
             None => Known::Unasked,
         }

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
 use crate::engine::background::undo::Undo;
 use crate::engine::grants::Grants;
-use crate::engine::liveness::Liveness;
+use crate::engine::liveness::{Failing, Liveness};
 use crate::engine::timing::{self, Retry};
 
 /// Lives as long as a task waits, and until its place in the store is given up.
@@ -134,13 +134,15 @@ impl LatchWatcher {
         }
         let mut failures = 1;
         self.tell(|view| {
-            let earlier = view.failing.take();
+            let earlier = view.failed.take();
             failures += earlier.as_ref().map_or(0, |one| one.failures);
-            view.failing = Some(FailedLook {
+            view.failed = Some(FailedLook {
                 asked: last,
-                since: earlier.map_or(sent, |one| one.since),
                 failures,
-                error: failure,
+                failing: Failing {
+                    since: earlier.map_or(sent, |one| one.failing.since),
+                    error: failure,
+                },
             });
         });
         self.clock.now() + timing::backoff(failures)
@@ -182,7 +184,7 @@ impl LatchWatcher {
             }
         }
         let (changes, _) = self.watch.view.read(|view| {
-            last > view.answered || opened.max(lost) > view.settled() || view.failing.is_some()
+            last > view.answered || opened.max(lost) > view.settled() || view.failed.is_some()
         });
         // A waiter that has nothing new to learn is not woken.
         if changes {
@@ -190,7 +192,7 @@ impl LatchWatcher {
                 view.answered = view.answered.max(last);
                 view.opened = view.opened.max(opened);
                 view.lost = view.lost.max(lost);
-                view.failing = None;
+                view.failed = None;
             });
         }
         remaining
@@ -199,7 +201,7 @@ impl LatchWatcher {
     fn refuse(&self, last: u64, refusal: Refusal) {
         self.tell(|view| {
             view.refused = (last, Some(refusal));
-            view.failing = None;
+            view.failed = None;
         });
     }
 

@@ -6,7 +6,7 @@ use lock_store::{
 };
 use tokio::sync::Notify;
 
-use super::{is_own_silence, is_silence, silent_since};
+use super::{Failing, Said, is_own_silence, is_silence, silent_since};
 use crate::engine::timing::FAILURE_LASTS;
 
 /// Shared by all requests of a client that wait for a key.
@@ -31,7 +31,7 @@ struct KeyLivenessState {
     looked: Option<Instant>,
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
-    failing: Option<KeyFailure>,
+    failure: Option<KeyFailure>,
     /// Send time of the last command that others kept from the key, as the store has said, if none
     /// got at it after that.
     contended: Option<(Instant, StoreError)>,
@@ -44,25 +44,11 @@ struct KeyLivenessState {
 }
 
 /// Commands for a key have failed in a row.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyFailure {
-    /// Send time of the first of them.
-    pub(crate) since: Instant,
-    /// Send time of the last.
-    last: Instant,
-    pub(crate) error: StoreError,
-}
-
-/// What the store has said of a key since some time.
 #[derive(Debug)]
-pub(crate) enum Said {
-    /// The store has said that it is taken.
-    Taken,
-    /// The store answers, and has not said so.
-    Alive,
-    /// The store answers, and has let nobody of this client at the key.
-    Contended(StoreError),
-    Failing(StoreError),
+struct KeyFailure {
+    failing: Failing,
+    /// Send time of the last of them.
+    last: Instant,
 }
 
 impl KeyLiveness {
@@ -87,9 +73,11 @@ impl KeyLiveness {
         busy.is_some() && busy >= since
     }
 
-    pub(crate) fn failing(&self, now: Instant) -> Option<KeyFailure> {
-        let failing = self.state.lock().failing.clone();
-        failing.filter(|failing| now <= failing.last + FAILURE_LASTS)
+    pub(crate) fn failing(&self, now: Instant) -> Option<Failing> {
+        let state = self.state.lock();
+        let failure = state.failure.as_ref();
+        let failure = failure.filter(|failure| now <= failure.last + FAILURE_LASTS);
+        failure.map(|failure| failure.failing.clone())
     }
 
     /// Nobody waits any more: what was said before means nothing to who comes later.
@@ -135,7 +123,7 @@ impl KeyLiveness {
                     state.looked = state.looked.max(Some(sent));
                 }
                 state.answered = state.answered.max(Some(sent));
-                (state.failing, state.contended) = (None, None);
+                (state.failure, state.contended) = (None, None);
                 match answer.value {
                     Acquired::Busy(Busy { holder, .. }) => state.holder = holder,
                     Acquired::Granted(_) => state.granted = state.granted.max(Some(sent)),
@@ -147,7 +135,7 @@ impl KeyLiveness {
             }
             Err(failure) if failure.error.kind() == StoreErrorKind::Contended => {
                 state.answered = state.answered.max(Some(sent));
-                state.failing = None;
+                state.failure = None;
                 state.contended = Some((sent, failure.error.clone()));
             }
             Err(failure) => state.fails(sent, failure),
@@ -178,13 +166,8 @@ impl KeyLiveness {
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 // A store that refuses to lend a key may answer a question about it.
-                if state
-                    .failing
-                    .as_ref()
-                    .is_some_and(|it| is_silence(&it.error))
-                {
-                    state.failing = None;
-                }
+                let silence = |failure: &mut KeyFailure| is_silence(&failure.failing.error);
+                state.failure.take_if(silence);
                 let holder = answer
                     .value
                     .as_ref()
@@ -224,11 +207,13 @@ impl KeyLiveness {
 
 impl KeyLivenessState {
     fn known(&self, started: Instant, since: Instant) -> Option<Said> {
-        let failing = self.failing.as_ref();
-        match failing.filter(|failing| failing.last + FAILURE_LASTS >= since) {
+        let failure = self.failure.as_ref();
+        match failure.filter(|failure| failure.last + FAILURE_LASTS >= since) {
             // A silence that nobody has met since the request came may be over.
-            Some(failing) if failing.last < started && is_silence(&failing.error) => None,
-            Some(failing) => Some(Said::Failing(failing.error.clone())),
+            Some(KeyFailure { failing, last }) if *last < started && is_silence(&failing.error) => {
+                None
+            }
+            Some(KeyFailure { failing, .. }) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
             _ => match &self.contended {
                 Some((at, error)) if *at + FAILURE_LASTS >= since => {
@@ -244,13 +229,13 @@ impl KeyLivenessState {
         if self.answered > Some(sent) {
             return;
         }
-        let since = self.failing.as_ref().map_or(sent, |it| it.since);
-        let error = failure.error.clone();
-        self.failing = Some(KeyFailure {
-            since,
-            last: sent,
-            error,
-        });
+        let earlier = self.failure.as_ref();
+        let failing = Failing {
+            since: earlier.map_or(sent, |one| one.failing.since),
+            error: failure.error.clone(),
+        };
+        let last = sent;
+        self.failure = Some(KeyFailure { failing, last });
     }
 }
 

@@ -1,10 +1,10 @@
 //! Whether the store answers: what tells "busy" from "dead".
 //!
-//! All requests of a client note here what their commands came to. When a request gives up for it,
-//! and with which error, is in `verdict`.
+//! All requests of a client note here what their commands came to. When a request stops waiting,
+//! and with which error, is decided in `verdict`.
 
 pub(crate) mod key;
-mod verdict;
+pub(super) mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,26 @@ pub(crate) struct Liveness {
     state: Mutex<LivenessState>,
     /// Something was noted.
     changed: Notify,
+}
+
+/// Commands have failed in a row: since the sending of the first, and with what error the last.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    pub(crate) since: Instant,
+    pub(crate) error: StoreError,
+}
+
+/// What the store has said of a key since some time.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The store has said that it is taken.
+    Taken,
+    /// The store answers, and has not said so.
+    Alive,
+    /// The store answers, and has let nobody of this client at the key.
+    Contended(StoreError),
+    /// The store does not answer, or refuses.
+    Failing(StoreError),
 }
 
 #[derive(Debug, Default)]

@@ -1,110 +1,132 @@
-//! When a request that waits for a latch gives up, and with which error.
+//! The one decision between "busy" and "unavailable": when a request stops waiting, and with which
+//! error. Pure: a lock (`acquire/giving_up`) and a latch (`latch/giving_up`) bring the facts.
+//!
+//! At any time ([`Facts::overdue`]):
+//!
+//! | wait | what is known | the request |
+//! |---|---|---|
+//! | any | nothing was heard of the store for `unavailable_after` | is unavailable |
+//! | without end | its grants came too late to be used | is unavailable |
+//! | without end | commands have failed for the client's default wait | is unavailable |
+//! | any | anything else | waits |
+//!
+//! At the end, the store must have spoken since [`Facts::evidence_from`], or is asked once more
+//! ([`judge`]):
+//!
+//! | wait | the store | was told "busy" | the request |
+//! |---|---|---|---|
+//! | with time left | says or fails whatever it may | | waits |
+//! | any | fails, or does not answer | | is unavailable |
+//! | without end | says anything | | waits |
+//! | over | says that the key is taken | | is busy |
+//! | over | answers | yes | is busy |
+//! | over | answers | no | is unavailable |
+//! | over | lets nobody at the key | yes | is busy |
+//! | over | lets nobody at the key | no | is unavailable |
 
-use lock_store::{Instant, LockKey, StoreError};
+use lock_store::{Instant, StoreError, StoreErrorKind};
 
-use super::is_silence;
-use crate::engine::Engine;
-use crate::engine::errors::unavailable;
+use super::{Failing, Said};
 use crate::engine::timing::Budget;
-use crate::error::LockError;
 
-/// Since when commands have failed, and with what.
-type Failing<'f> = Option<(Instant, &'f StoreError)>;
+/// What a request knows of the store.
+pub(in crate::engine) struct Facts<'f> {
+    pub(in crate::engine) budget: &'f Budget,
+    /// Send time of the last command that was answered.
+    pub(in crate::engine) answered: Option<Instant>,
+    /// Since when nothing at all was heard, if commands are not answered.
+    pub(in crate::engine) silent_since: Option<Instant>,
+    pub(in crate::engine) failing: Option<Failing>,
+    /// Why none of its last grants could be used.
+    pub(in crate::engine) unusable: Option<&'f StoreError>,
+}
 
-impl Engine {
-    /// Whether to stop waiting for a latch, and with which error: busy only if the store has lately
-    /// answered.
-    pub(in crate::engine) async fn time_is_up(
+/// What becomes of a request.
+#[derive(Debug)]
+pub(in crate::engine) enum Verdict {
+    Waits,
+    Busy,
+    Unavailable(StoreError),
+}
+
+impl Facts<'_> {
+    /// When the request ends if the store stays as it is, whatever is left of a wait without end.
+    pub(in crate::engine) fn gives_up_at(&self) -> Instant {
+        let silent = self.budget.gives_up(self.answered);
+        let impatient = self.patience_ends().unwrap_or(silent);
+        let ends = self.silence_ends().unwrap_or(silent);
+        silent.min(impatient).min(ends)
+    }
+
+    fn silence_ends(&self) -> Option<Instant> {
+        self.budget.silence_ends(self.silent_since)
+    }
+
+    fn patience_ends(&self) -> Option<Instant> {
+        let failing = self.failing.as_ref()?;
+        Some(self.budget.loses_patience(failing.since))
+    }
+
+    /// Why the request ends now, whatever the store would say. `last_failure` is for a silence that
+    /// others have met.
+    pub(in crate::engine) fn overdue(
         &self,
-        key: &LockKey,
-        budget: &Budget,
-        failing: Failing<'_>,
-    ) -> Option<LockError> {
-        let now = self.clock.now();
-        if let Some((_, error)) = failing
-            && self
-                .silence_ends(budget, failing)
-                .is_some_and(|ends| now >= ends)
-        {
-            return Some(unavailable(Some(key), error.clone()));
+        now: Instant,
+        last_failure: impl FnOnce() -> StoreError,
+    ) -> Option<StoreError> {
+        let failing = self.failing.as_ref().map(|failing| &failing.error);
+        if self.silence_ends().is_some_and(|ends| now >= ends) {
+            return Some(failing.cloned().unwrap_or_else(last_failure));
         }
-        let asks_from = match budget.last_recheck() {
-            Some(last_recheck) => last_recheck,
-            None => self.gives_up(budget, failing),
-        };
-        if self.clock.now() < asks_from {
+        if self.budget.ends().is_some() {
             return None;
         }
-        // Boxed, like everything rare: every waiting task has room for the largest of what it may
-        // wait for.
-        Box::pin(self.verdict(key, budget, failing)).await
+        let impatient = self.patience_ends().is_some_and(|ends| now >= ends);
+        self.unusable.or(failing.filter(|_| impatient)).cloned()
     }
 
-    async fn verdict(
-        &self,
-        key: &LockKey,
-        budget: &Budget,
-        failing: Failing<'_>,
-    ) -> Option<LockError> {
-        let now = self.clock.now();
-        let gives_up = self.gives_up(budget, failing);
-        let Some(ends) = budget.ends() else {
-            if let Some((_, error)) = failing {
-                return Some(unavailable(Some(key), error.clone()));
-            }
-            let by = now + self.defaults.command_timeout;
-            let alive = self.liveness.check(&self.store, gives_up, by).await;
-            return alive.err().map(|error| unavailable(Some(key), error));
-        };
-        let last_recheck = budget.last_recheck()?;
-        let dead = match failing.map(|(_, error)| error.clone()) {
-            Some(error) => Some(error),
-            None => {
-                let by = gives_up.max(now);
-                let alive = self.liveness.check(&self.store, last_recheck, by).await;
-                alive.err()
-            }
-        };
-        match dead {
-            None if self.clock.now() < ends => None,
-            None => Some(self.busy(key, budget, None)),
-            // It may come back in time for another try.
-            Some(_) if self.clock.now() < ends => None,
-            Some(error) => Some(unavailable(Some(key), error)),
-        }
-    }
-
-    /// When a failing store is reported as dead: after its time, counted from the first
-    /// failure, but not later than the time from which commands have none left to be answered in.
-    fn gives_up(&self, budget: &Budget, failing: Failing<'_>) -> Instant {
-        let silent = budget.gives_up(self.liveness.answered());
-        failing.map_or(silent, |(since, _)| {
-            budget.gives_up(Some(since)).min(silent)
-        })
-    }
-
-    /// When a request ends for a store that is silent. A refusal is an answer.
-    fn silence_ends(&self, budget: &Budget, failing: Failing<'_>) -> Option<Instant> {
-        let (since, _) = failing.filter(|(_, error)| is_silence(error))?;
-        let earlier = self.silent_since();
-        budget.silence_ends(Some(earlier.map_or(since, |earlier| earlier.min(since))))
+    /// From then on, the store must have spoken for the request to wait on.
+    pub(in crate::engine) fn evidence_from(&self) -> Instant {
+        let last_recheck = self.budget.last_recheck();
+        last_recheck.unwrap_or_else(|| self.gives_up_at())
     }
 
     /// When to wake up if nothing happens.
-    pub(in crate::engine) fn wake_at(
-        &self,
-        budget: &Budget,
-        recheck_at: Option<Instant>,
-        failing: Failing<'_>,
-    ) -> Instant {
-        let now = self.clock.now();
-        let end = budget
-            .ends()
-            .unwrap_or_else(|| self.gives_up(budget, failing));
-        let last_recheck = budget.last_recheck().filter(|at| *at > now);
-        [recheck_at, last_recheck, self.silence_ends(budget, failing)]
+    pub(in crate::engine) fn wake_at(&self, now: Instant, asks_at: Option<Instant>) -> Instant {
+        let end = self.budget.ends().unwrap_or_else(|| self.gives_up_at());
+        let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
+        [asks_at, last_recheck, self.silence_ends()]
             .into_iter()
             .flatten()
             .fold(end, Instant::min)
     }
 }
+
+/// What becomes of a request when the store has said this.
+pub(in crate::engine) fn judge(
+    budget: &Budget,
+    now: Instant,
+    said: Said,
+    was_told_busy: bool,
+) -> Verdict {
+    let ends = budget.ends();
+    match said {
+        // A failing store may come back in time for another try.
+        _ if ends.is_some_and(|ends| now < ends) => Verdict::Waits,
+        Said::Failing(error) => Verdict::Unavailable(error),
+        _ if ends.is_none() => Verdict::Waits,
+        Said::Alive if !was_told_busy => Verdict::Unavailable(not_to_this_one()),
+        Said::Contended(error) if !was_told_busy => Verdict::Unavailable(error),
+        Said::Taken | Said::Alive | Said::Contended(_) => Verdict::Busy,
+    }
+}
+
+fn not_to_this_one() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "it answers others, and gave this request no answer within its wait",
+    )
+}
+
+#[cfg(test)]
+mod tests;

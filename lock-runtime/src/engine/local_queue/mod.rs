@@ -7,22 +7,18 @@
 //! it was given goes to the next one.
 
 mod handoff;
-mod marker;
 mod pass_on;
-mod passed_over;
 pub(super) mod patrol;
 mod queue;
 mod queues;
-mod releasing;
 mod signal;
+mod skipped;
 mod state;
 mod tenure;
 mod waiter;
 
 pub(super) use self::handoff::TakenOver;
+pub(super) use self::queue::Releasing;
 pub(crate) use self::queues::LocalQueues;
-pub(super) use self::releasing::Releasing;
-pub(super) use self::state::{
-    Asked, Doing, Handoff, Inbox, LocalQueue, QueuedRequest, Signal, Tenure,
-};
+pub(super) use self::state::{Asked, Doing, Handoff, LocalQueue, QueuedRequest, Signal, Tenure};
 pub(super) use self::waiter::Waiter;

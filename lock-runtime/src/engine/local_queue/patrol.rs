@@ -3,15 +3,15 @@
 //! A future may stop being polled (an arm of a `select!`, a join that is held back) while it is the
 //! first of its queue, or after it was given the lock. The client's own thread looks several times
 //! a second as long as anybody waits. What it counts are its own looks, so a process that stood
-//! still passes nobody over when it goes on.
+//! still skips nobody when it goes on.
 
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Claim, Queue};
 
-use super::passed_over::PassedOver;
 use super::queues::LocalQueues;
+use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
 use crate::engine::Engine;
 use crate::engine::background::undo::{Job, PendingUndo};
@@ -30,23 +30,23 @@ pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<Lo
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            let Some(passed_over) = local_queues.look(clock.now()) else {
+            let Some(skipped) = local_queues.look(clock.now()) else {
                 break;
             };
-            for waiter in passed_over {
-                engine.pass_over(waiter);
+            for waiter in skipped {
+                engine.skip(waiter);
             }
         }
     }
 }
 
 impl Engine {
-    fn pass_over(&self, waiter: PassedOver) {
+    fn skip(&self, waiter: Skipped) {
         tracing::debug!(
             key = %waiter.key.shortened(),
-            "a waiting task that is not polled is passed over"
+            "a waiting task that is not polled is skipped"
         );
-        let PassedOver { key, request, had } = waiter;
+        let Skipped { key, request, had } = waiter;
         if let Some(handoff) = had.handoff {
             self.pass_back(handoff);
         }

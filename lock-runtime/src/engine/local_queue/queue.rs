@@ -53,6 +53,30 @@ impl LocalQueue {
     }
 }
 
+/// A release of the key is under way until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Releasing {
+    pub(super) queue: Arc<LocalQueue>,
+}
+
+impl Drop for Releasing {
+    fn drop(&mut self) {
+        let mut state = self.queue.state.lock();
+        state.releasing -= 1;
+        let settled = (state.releasing == 0).then(|| {
+            let first = state.first().map(|(_, first)| first.signal.wake_up());
+            (state.settled.take(), first)
+        });
+        drop(state);
+        if let Some((settled, first)) = settled {
+            if let Some(settled) = settled {
+                settled.notify_waiters();
+            }
+            drop(first);
+        }
+    }
+}
+
 impl QueueState {
     pub(super) fn first(&self) -> Option<&(u64, QueueEntry)> {
         self.entries.0.front()

@@ -8,14 +8,12 @@ use lock_store::{Instant, LockKey, Mutex, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use super::passed_over::{PassedOver, call_next, overdue};
-use super::queue::{QueueTable, enter};
-use super::releasing::Releasing;
+use super::queue::{QueueTable, Releasing, enter};
+use super::skipped::{Skipped, call_next, overdue};
 use super::state::{
     Doing, Handoff, HandoffMarker, LocalQueue, QueueEntry, QueueState, QueuedRequest, Signal,
 };
 use super::waiter::Waiter;
-use crate::mends::{Mend, TakenOut};
 
 /// All local queues of a client.
 #[derive(Debug, Default)]
@@ -26,17 +24,9 @@ pub(crate) struct LocalQueues {
     patrolled: Mutex<Vec<Arc<LocalQueue>>>,
     /// Calls the patrol.
     patrol: Notify,
-    taken_out: TakenOut,
 }
 
 impl LocalQueues {
-    pub(crate) fn new(taken_out: TakenOut) -> Self {
-        Self {
-            taken_out,
-            ..Self::default()
-        }
-    }
-
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut QueueState)) -> Arc<LocalQueue> {
         enter(&mut self.table.lock(), key, change)
     }
@@ -158,10 +148,7 @@ impl LocalQueues {
     }
 
     /// The patrol looks after this queue as long as anybody waits in it.
-    pub(crate) fn patrols(&self, queue: &Arc<LocalQueue>) {
-        if self.taken_out.has(Mend::Patrol) {
-            return;
-        }
+    pub(crate) fn put_on_patrol(&self, queue: &Arc<LocalQueue>) {
         if std::mem::replace(&mut queue.state.lock().patrolled, true) {
             return;
         }
@@ -179,21 +166,21 @@ impl LocalQueues {
         self.patrol.notify_one();
     }
 
-    /// Passes over the waiters for which there was something to do at several looks in a row, and
+    /// Skips the waiters for which there was something to do at several looks in a row, and
     /// which were not polled. `None` if nobody waits in any queue.
-    pub(super) fn look(&self, now: Instant) -> Option<Vec<PassedOver>> {
+    pub(super) fn look(&self, now: Instant) -> Option<Vec<Skipped>> {
         let queues = std::mem::take(&mut *self.patrolled.lock());
-        let mut passed_over = Vec::new();
+        let mut skipped = Vec::new();
         let mut kept = Vec::new();
         for queue in queues {
             let overdue = overdue(&queue, now).into_iter();
             let taken: Vec<_> = overdue
-                .filter_map(|ticket| PassedOver::take(&queue, ticket))
+                .filter_map(|ticket| Skipped::take(&queue, ticket))
                 .collect();
             if !taken.is_empty() {
                 call_next(&queue, taken.len());
             }
-            passed_over.extend(taken);
+            skipped.extend(taken);
             let mut state = queue.state.lock();
             state.patrolled = !state.entries.0.is_empty();
             let patrolled = state.patrolled;
@@ -204,7 +191,7 @@ impl LocalQueues {
         }
         let mut patrolled = self.patrolled.lock();
         patrolled.append(&mut kept);
-        (!patrolled.is_empty() || !passed_over.is_empty()).then_some(passed_over)
+        (!patrolled.is_empty() || !skipped.is_empty()).then_some(skipped)
     }
 
     /// Something may be had that the first waiter of this key waits for.

@@ -16,7 +16,7 @@ const WOKEN: u8 = 1;
 /// The patrol has looked since.
 const SEEN_WOKEN: u8 = 2;
 
-/// What a waiter had that was passed over.
+/// What a waiter had that was skipped.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) handoff: Option<Handoff>,
@@ -43,19 +43,19 @@ impl Signal {
     }
 
     /// Says what the waiter does now.
-    pub(crate) fn doing(&self, doing: Doing) {
+    pub(crate) fn note_doing(&self, doing: Doing) {
         self.post.lock().doing = Some(doing);
     }
 
     /// The waiter asks the store. A slow store may answer later; the waiter is polled meanwhile.
-    pub(crate) fn asks(&self, by: Instant, asked: Asked) {
+    pub(crate) fn note_asking(&self, by: Instant, asked: Asked) {
         let mut post = self.post.lock();
         (post.doing, post.asked) = (Some(Doing::Asks(by)), Some(asked));
     }
 
     /// Waits for the store's answer, or until the client closes. The patrol sees that the waiter is
     /// polled.
-    pub(crate) async fn polls<F: Future + Unpin>(
+    pub(crate) async fn poll_answer<F: Future + Unpin>(
         &self,
         mut answer: F,
         closes: impl Fn() -> bool,
@@ -70,8 +70,8 @@ impl Signal {
         .await
     }
 
-    pub(crate) fn was_passed_over(&self) -> bool {
-        self.post.lock().fate == Fate::PassedOver
+    pub(crate) fn was_skipped(&self) -> bool {
+        self.post.lock().fate == Fate::Skipped
     }
 
     /// Empties the inbox.
@@ -87,7 +87,7 @@ impl Signal {
     }
 
     /// Empties the inbox of what was heard before the store's reply. Whether that can only be
-    /// explained by the store. A word that the waiter was passed over stays.
+    /// explained by the store. A word that the waiter was skipped stays.
     pub(crate) fn take_before_reply(&self) -> bool {
         let mut post = self.post.lock();
         let inbox = &mut post.inbox;
@@ -102,10 +102,10 @@ impl Signal {
         self.post.lock().inbox.handoff.take()
     }
 
-    /// The waiter uses what it was granted. False if it was passed over before.
+    /// The waiter uses what it was granted. False if it was skipped before.
     pub(crate) fn claim(&self) -> bool {
         let mut post = self.post.lock();
-        let waits = post.fate != Fate::PassedOver;
+        let waits = post.fate != Fate::Skipped;
         if waits {
             post.fate = Fate::Claimed;
         }
@@ -114,14 +114,14 @@ impl Signal {
 
     /// Takes from a waiter what it was given, and says what it was doing. `None` if it has just
     /// used what it was given.
-    pub(super) fn pass_over(&self) -> Option<Taken> {
+    pub(super) fn skip(&self) -> Option<Taken> {
         let mut post = self.post.lock();
         if post.fate == Fate::Claimed {
             return None;
         }
-        post.fate = Fate::PassedOver;
+        post.fate = Fate::Skipped;
         post.inbox.granted = None;
-        post.inbox.passed_over = true;
+        post.inbox.skipped = true;
         self.filled.store(true, Ordering::Release);
         Some(Taken {
             handoff: post.inbox.handoff.take(),
@@ -172,7 +172,7 @@ impl Signal {
         let mut post = self.post.lock();
         let Post { inbox, fate, .. } = &mut *post;
         // No handoff comes here: whoever passes one on has found the waiter in its queue.
-        if *fate != Fate::PassedOver {
+        if *fate != Fate::Skipped {
             change(inbox);
             self.filled.store(true, Ordering::Release);
         }

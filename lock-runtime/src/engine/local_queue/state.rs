@@ -35,8 +35,8 @@ pub(super) struct QueueState {
     pub(super) tenures: usize,
     /// Whether the patrol looks after this queue.
     pub(super) patrolled: bool,
-    /// So many waiters were passed over since one last left by itself.
-    pub(super) passed_over: usize,
+    /// So many waiters were skipped since one last left by itself.
+    pub(super) skipped: usize,
     /// Wakes requests that wait until no release is under way.
     pub(super) settled: Option<Arc<Notify>>,
 }
@@ -122,7 +122,7 @@ pub(super) enum Fate {
     /// It has made a hold of what it was granted.
     Claimed,
     /// Nobody polled it. Its place is gone, and what it was granted is given back.
-    PassedOver,
+    Skipped,
 }
 
 /// What has arrived since the inbox was last emptied.
@@ -135,7 +135,7 @@ pub(crate) struct Inbox {
     /// Messages may have been lost: only the store knows how things stand.
     pub(crate) recheck: bool,
     /// The waiter has lost its place, because nobody polled it.
-    pub(crate) passed_over: bool,
+    pub(crate) skipped: bool,
 }
 
 /// The process's tenure of a key: what it has in the store, whichever of its tasks uses it.

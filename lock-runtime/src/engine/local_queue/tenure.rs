@@ -5,9 +5,11 @@
 //! NUMA Locks", PPoPP 2012), with processes for its nodes: a bounded number of local handoffs, and
 //! then the other processes have their turn.
 
+use std::sync::Arc;
+
 use lock_store::{Instant, LockKey, Owner};
 
-use super::state::{Handoff, HandoffMarker, Tenure};
+use super::state::{Handoff, HandoffMarker, LocalQueue, Tenure};
 use crate::config::Defaults;
 use crate::engine::fencing::window::TokenWindow;
 
@@ -55,5 +57,28 @@ impl Tenure {
             tenure: self,
             deadline,
         }
+    }
+}
+
+impl HandoffMarker {
+    pub(super) fn new(queue: &Arc<LocalQueue>) -> Self {
+        queue.state.lock().tenures += 1;
+        let queue = Arc::clone(queue);
+        Self { queue }
+    }
+
+    pub(super) fn key(&self) -> &LockKey {
+        &self.queue.key
+    }
+}
+
+impl Drop for HandoffMarker {
+    fn drop(&mut self) {
+        let mut state = self.queue.state.lock();
+        state.tenures -= 1;
+        let willing = state.first().filter(|(_, first)| first.willing);
+        let next = willing.map(|(_, first)| first.signal.wake_up());
+        drop(state);
+        drop(next);
     }
 }

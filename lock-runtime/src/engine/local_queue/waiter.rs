@@ -34,6 +34,14 @@ impl Waiter {
         }
     }
 
+    /// Whether no other request of this process stands before it.
+    pub(crate) fn is_at_front(&self) -> bool {
+        let state = self.queue.state.lock();
+        state
+            .first()
+            .is_some_and(|(first, _)| *first == self.ticket)
+    }
+
     /// What the store has said to those that wait for the key.
     pub(crate) fn liveness(&self) -> &KeyLiveness {
         &self.queue.liveness
@@ -74,7 +82,7 @@ impl Waiter {
     pub(crate) fn leave(&self) -> Option<Handoff> {
         let mut state = self.queue.state.lock();
         state.entries.remove(self.ticket)?;
-        state.passed_over = 0;
+        state.skipped = 0;
         let next = state.first().map(|(_, next)| next.signal.wake_up());
         if next.is_none() {
             self.queue.liveness.forget();

@@ -10,7 +10,6 @@ use lock_store::{ClientId, LockKey};
 use super::gate::NestedGate;
 use super::of_task::OfTask;
 use crate::engine::hold::Hold;
-use crate::mends::{Mend, TakenOut};
 
 tokio::task_local! {
     static CHAIN: OfTask<Arc<Frame>>;
@@ -29,8 +28,8 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// A frame for a body under the gate's hold, inside the frames around this code.
-    pub(crate) fn new(gate: Arc<NestedGate>, taken_out: TakenOut) -> Arc<Self> {
-        let outer = current(taken_out);
+    pub(crate) fn new(gate: Arc<NestedGate>) -> Arc<Self> {
+        let outer = current();
         Arc::new(Self { gate, outer })
     }
 
@@ -51,36 +50,33 @@ impl Frame {
     }
 }
 
-fn current(taken_out: TakenOut) -> Chain {
-    let of_task = |chain: &OfTask<Arc<Frame>>| match taken_out.has(Mend::ChainOfOneTask) {
-        false => chain.get().cloned(),
-        true => Some(Arc::clone(chain.get_in_any_task())),
-    };
+fn current() -> Chain {
+    let of_task = |chain: &OfTask<Arc<Frame>>| chain.get().cloned();
     CHAIN.try_with(of_task).ok().flatten()
 }
 
 /// The innermost hold of this client and key around the caller's code.
-pub(crate) fn enclosing(client: ClientId, key: &LockKey, taken_out: TakenOut) -> Chain {
-    let mut found = frames(taken_out).find(|frame| frame.has(client, key))?;
+pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
+    let mut found = frames().find(|frame| frame.has(client, key))?;
     // If a nested body enters an outer guard's scope, this very call chain has the permit of that
     // guard's gate. Waiting there would never end. The chain goes on from the frame that has the
     // permit.
-    while let Some(entrant) = frames(taken_out).find(|frame| frame.has_entered(&found.gate)) {
+    while let Some(entrant) = frames().find(|frame| frame.has_entered(&found.gate)) {
         found = entrant;
     }
     Some(found)
 }
 
 /// The holds of this client around the caller's code.
-pub(in crate::engine) fn holds(client: ClientId, taken_out: TakenOut) -> Vec<Arc<Hold>> {
-    let holds = frames(taken_out).map(|frame| Arc::clone(frame.gate.hold()));
+pub(in crate::engine) fn holds(client: ClientId) -> Vec<Arc<Hold>> {
+    let holds = frames().map(|frame| Arc::clone(frame.gate.hold()));
     holds.filter(|hold| hold.is_of(client)).collect()
 }
 
 /// The frames around the caller's code, innermost first. A body with a hold of its own that was
 /// kept beyond the body around it is no longer inside of that one.
-fn frames(taken_out: TakenOut) -> impl Iterator<Item = Arc<Frame>> {
-    let frames = std::iter::successors(current(taken_out), |frame| frame.outer.clone());
+fn frames() -> impl Iterator<Item = Arc<Frame>> {
+    let frames = std::iter::successors(current(), |frame| frame.outer.clone());
     frames.filter(|frame| !frame.gate.is_closed())
 }
 

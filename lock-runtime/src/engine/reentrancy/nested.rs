@@ -13,7 +13,6 @@ use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Doing, LocalQueue, QueuedRequest, Waiter};
 use crate::engine::timing::Budget;
 use crate::error::{HeldBy, KeyKind, LockError};
-use crate::mends::Mend;
 
 /// The result of a request: a hold of its own, or the use of its call chain's hold.
 #[derive(Debug)]
@@ -124,7 +123,7 @@ impl Engine {
                 biased;
                 error = gate.lost() => Err(error),
                 () = closed => Err(LockError::Shutdown),
-                permit = self.waits_at(gate, shared, budget) => Ok(permit),
+                permit = self.wait_at_gate(gate, shared, budget) => Ok(permit),
             }
         };
         let permit = match budget.ends() {
@@ -141,17 +140,17 @@ impl Engine {
     }
 
     /// Waits behind those that came before. One that nobody polls goes on from the end.
-    async fn waits_at(
+    async fn wait_at_gate(
         &self,
         gate: &Arc<NestedGate>,
         shared: bool,
         budget: &Budget,
     ) -> NestedPermit {
         let queue = gate.queue();
-        let mut waiter = self.joins_gate(gate, queue, budget);
+        let mut waiter = self.join_gate(gate, queue, budget);
         loop {
-            if waiter.signal.take().passed_over {
-                waiter = self.joins_gate(gate, queue, budget);
+            if waiter.signal.take().skipped {
+                waiter = self.join_gate(gate, queue, budget);
             }
             if waiter.standing().is_first
                 && let Some(permit) = gate.enter(shared)
@@ -162,7 +161,7 @@ impl Engine {
         }
     }
 
-    fn joins_gate(&self, gate: &NestedGate, queue: &Arc<LocalQueue>, budget: &Budget) -> Waiter {
+    fn join_gate(&self, gate: &NestedGate, queue: &Arc<LocalQueue>, budget: &Budget) -> Waiter {
         let hold = gate.hold();
         let request = QueuedRequest {
             owner: hold.parts()[0].owner,
@@ -173,9 +172,7 @@ impl Engine {
         let ends = budget.ends().unwrap_or(budget.started + FAR);
         let queues = &self.local_queues;
         let waiter = queues.join_apart(queue, request, Doing::Sleeps(ends));
-        if !self.defaults.taken_out.has(Mend::PatrolOfNested) {
-            queues.patrols(queue);
-        }
+        queues.put_on_patrol(queue);
         waiter
     }
 }

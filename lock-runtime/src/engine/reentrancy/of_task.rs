@@ -26,9 +26,4 @@ impl<T> OfTask<T> {
     pub(crate) fn get(&self) -> Option<&T> {
         (self.task == try_id()).then_some(&self.value)
     }
-
-    /// The value, whoever is polled.
-    pub(crate) fn get_in_any_task(&self) -> &T {
-        &self.value
-    }
 }

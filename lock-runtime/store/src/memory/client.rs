@@ -1,21 +1,22 @@
 //! One client's handle to a server, with the operations of the contract.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::connected::Connected;
 use super::latch::Entry;
-use super::lock::{LINK, Lock, Step, released};
+use super::lock::{LINK, Record, Step};
 use super::name::Name;
-use super::queue::Place;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
+use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Clock, Failure, Fenced, HandedOver, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Namespace, Permits, Queue, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, Store, StoreContext, StoreFuture, Trust, WakeUp,
+    Link, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
+    StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -74,18 +75,30 @@ impl MemoryClient {
     pub(super) fn with<T>(
         &self,
         key: &LockKey,
-        verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T,
+        verb: impl FnOnce(&mut Record<'_, '_>) -> Result<T, Infallible>,
     ) -> T {
-        self.step(key, |step, space| {
-            let lock = space.lock(&bare(key), step.now, step.micros);
-            lock.holders.sweep(step.now);
-            verb(step, lock)
-        })
+        self.step(key, |step, space| verb(&mut self.record(step, space, key)))
+    }
+
+    fn record<'r, 's>(
+        &self,
+        step: &'r mut Step<'s>,
+        space: &'r mut Space,
+        key: &LockKey,
+    ) -> Record<'r, 's> {
+        let lock = space.lock(&bare(key), step.now, step.micros);
+        lock.holders.sweep(step.now);
+        let name = (!step.latches.is_empty()).then(|| self.name(key));
+        Record { step, lock, name }
     }
 
     /// Runs one operation at once in this key's namespace. Then wakes the waiters that it granted a
     /// lock.
-    fn step<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
+    fn step<T>(
+        &self,
+        key: &LockKey,
+        verb: impl FnOnce(&mut Step<'_>, &mut Space) -> Result<T, Infallible>,
+    ) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
@@ -99,7 +112,7 @@ impl MemoryClient {
             wake_ups: Vec::new(),
             passes_over: server.passes_over,
         };
-        let value = verb(&mut step, &mut server.spaces[space]);
+        let Ok(value) = verb(&mut step, &mut server.spaces[space]);
         // The waiter's listener gets a grant before anybody can learn more from this server. The
         // waiter is woken after the server is unlocked.
         let wake_ups = step.wake_ups;
@@ -129,31 +142,18 @@ impl MemoryClient {
         step: &mut Step<'_>,
         space: &mut Space,
         requests: &[Acquire],
-    ) -> AcquiredAll {
+    ) -> Result<AcquiredAll, Infallible> {
         for (at, request) in requests.iter().enumerate() {
-            if self.is_latch(step, &request.claim.key) {
-                return AcquiredAll::Conflict(at);
-            }
-            let Some(lock) = space.get_mut(&bare(&request.claim.key)) else {
-                continue;
-            };
-            lock.holders.sweep(step.now);
-            if lock.holders.is_other_kind(request.claim.permits) {
-                return AcquiredAll::Conflict(at);
-            }
-            if request.queue == Queue::Respect && lock.holders.is_empty() {
-                lock.hand_over(step, None);
-            }
-            if !lock.holders.is_empty() && lock.holders.held(&request.claim).is_none() {
-                return AcquiredAll::Busy(at);
+            let mut record = self.record(step, space, &request.claim.key);
+            if let Some(refused) = rules::refuse_one(&mut record, at, request)? {
+                return Ok(refused);
             }
         }
-        let take = |request: &Acquire| {
-            let place = Place::of(request);
-            let lock = space.lock(&bare(&request.claim.key), step.now, step.micros);
-            lock.grant(step, &place, request.lease)
+        let grant = |request: &Acquire| {
+            rules::grant(&mut self.record(step, space, &request.claim.key), request)
         };
-        AcquiredAll::granted(requests.iter().map(take).collect())
+        let tokens: Result<_, _> = requests.iter().map(grant).collect();
+        tokens.map(AcquiredAll::granted)
     }
 
     fn take_tokens(&self, request: &RateRequest) -> Rated {
@@ -199,11 +199,6 @@ impl MemoryClient {
         Some(reply)
     }
 
-    /// True if the key is a latch. No lock can be taken on it.
-    fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
-        !step.latches.is_empty() && step.latches.has(&self.name(key), step.now)
-    }
-
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
         let answer: Result<Answer<T>, Failure> = Ok(Answer { value, link: LINK });
         Box::pin(std::future::ready(answer))
@@ -212,12 +207,8 @@ impl MemoryClient {
 
 impl Store for MemoryClient {
     fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
-        Self::reply(self.with(&request.claim.key, |step, lock| {
-            if self.is_latch(step, &request.claim.key) {
-                return Acquired::Conflict;
-            }
-            lock.acquire(step, &request)
-        }))
+        let key = &request.claim.key;
+        Self::reply(self.with(key, |record| rules::acquire(record, &request)))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
@@ -232,95 +223,41 @@ impl Store for MemoryClient {
     }
 
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        let renew = |Renewal { claim, lease }: Renewal| {
-            self.with(&claim.key, |step, lock| {
-                if lock.holders.held(&claim).is_none() {
-                    return Renewed::Gone;
-                }
-                lock.holders.prolong(claim.owner, step.now + lease);
-                Renewed::Renewed
+        let renew = |renewal: &Renewal| {
+            self.with(&renewal.claim.key, |record| {
+                Ok(rules::renew(record, renewal))
             })
         };
-        Self::reply(holds.into_iter().map(renew).collect())
+        Self::reply(holds.iter().map(renew).collect())
     }
 
     fn fence(&self, claim: Claim, _by: Instant) -> StoreFuture<'_, Fenced> {
-        Self::reply(self.with(&claim.key, |step, lock| {
-            if self.is_latch(step, &claim.key) {
-                return Fenced::Conflict;
-            }
-            if lock.holders.held(&claim).is_some() {
-                Fenced::Token(lock.mint(step, 1))
-            } else {
-                Fenced::Gone
-            }
-        }))
+        Self::reply(self.with(&claim.key, |record| rules::fence(record, &claim)))
     }
 
     fn release(&self, requests: Vec<Release>, _by: Instant) -> StoreFuture<'_, Vec<Released>> {
         let release = |request: &Release| {
-            self.with(&request.claim.key, |step, lock| lock.release(step, request))
+            self.with(&request.claim.key, |record| rules::release(record, request))
         };
         Self::reply(requests.iter().map(release).collect())
     }
 
     fn shrink(&self, claim: Claim, permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
-        Self::reply(self.with(&claim.key, |step, lock| {
-            let rest = Claim {
-                permits: claim.permits.map(|held| Permits {
-                    count: permits,
-                    ..held
-                }),
-                ..claim.clone()
-            };
-            let held = lock.holders.held(&claim);
-            if held.is_some() {
-                lock.holders.shrink(claim.owner, permits);
-            }
-            let done = held.is_some() || lock.holders.held(&rest).is_some();
-            if !lock.holders.is_exclusive() {
-                lock.hand_over(step, None);
-            }
-            released(done)
-        }))
+        let key = &claim.key;
+        Self::reply(self.with(key, |record| rules::shrink(record, &claim, permits)))
     }
 
     fn abandon(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Released> {
-        Self::reply(self.with(&request.claim.key, |step, lock| {
-            lock.queue.remove(&Place::of(&request));
-            let release = Release {
-                claim: request.claim.clone(),
-                keep: Duration::ZERO,
-            };
-            lock.release(step, &release)
-        }))
+        let key = &request.claim.key;
+        Self::reply(self.with(key, |record| rules::abandon(record, &request)))
     }
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
-        Self::reply(self.with(&key, |step, lock| {
-            if self.is_latch(step, &key) {
-                return None;
-            }
-            let last = lock.holders.last();
-            Some(Inspection {
-                remaining: last.as_ref().map(|(_, expires)| *expires - step.now),
-                holder: last.map(|(holder, _)| holder),
-                holders: lock.holders.len(),
-                waiting: lock.queue.len(),
-            })
-        }))
+        Self::reply(self.with(&key, |record| rules::inspect(record)))
     }
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Self::reply(self.with(&key, |step, lock| {
-            if self.is_latch(step, &key) {
-                return None;
-            }
-            let held = !lock.holders.is_empty();
-            lock.holders.clear();
-            lock.hand_over(step, None);
-            Some(held)
-        }))
+        Self::reply(self.with(&key, |record| rules::force_release(record)))
     }
 
     fn rate(&self, request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::client::MemoryClient;
 use super::server::MemoryStore;
+use crate::rules::{self, LockRecord as _};
 use crate::{Claim, ClientId, Clock, LockKey, Release};
 
 /// Longer than any test, and than the time that any test skips.
@@ -24,28 +25,26 @@ impl MemoryStore {
 impl Intruder {
     /// Takes the key for this owner, whatever its present holder.
     pub fn take(&self, claim: &Claim) {
-        self.0.with(&claim.key, |step, lock| {
-            lock.holders.clear();
-            let ends = step.now + FOR_EVER;
-            lock.holders.enter(claim.owner, claim.permits, ends);
+        self.0.with(&claim.key, |record| {
+            let ends = record.now() + FOR_EVER;
+            record.holders().clear();
+            record.holders().enter(claim.owner, claim.permits, ends);
+            Ok(())
         });
     }
 
     /// Ends that hold, unless it was taken away meanwhile.
     pub fn give_back(&self, claim: &Claim) {
-        let release = Release {
-            claim: claim.clone(),
-            keep: Duration::ZERO,
-        };
+        let end = Release::new(claim.clone(), Duration::ZERO);
         self.0
-            .with(&claim.key, |step, lock| lock.release(step, &release));
+            .with(&claim.key, |record| rules::release(record, &end));
     }
 
     /// Takes the key away from every holder. The first in the queue gets it.
     pub fn free(&self, key: &LockKey) {
-        self.0.with(key, |step, lock| {
-            lock.holders.clear();
-            lock.hand_over(step, None);
+        self.0.with(key, |record| {
+            record.holders().clear();
+            rules::hand_over(record, None)
         });
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::name::Name;
 use crate::instant::Instant;
+use crate::rules::{Latch, LatchRecord};
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
+use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, Owner, SweepingMap};
 
 /// All latches, their waiters, and the remembered calls.
 #[derive(Debug, Default)]
@@ -21,14 +22,6 @@ pub(super) struct Entry {
     waiters: BTreeMap<Owner, Instant>,
     /// The number of counts that each call left, and when that is forgotten.
     calls: HashMap<Owner, (u32, Instant)>,
-}
-
-#[derive(Debug)]
-struct Latch {
-    count: u32,
-    generation: u64,
-    opened: u64,
-    expires: Instant,
 }
 
 impl Latches {
@@ -92,6 +85,23 @@ impl Entry {
         self.latch.is_none() && self.waiters.is_empty() && self.calls.is_empty()
     }
 
+    fn record(&self, call: &LatchCall, micros: u64) -> LatchRecord {
+        LatchRecord {
+            latch: self.latch,
+            left: self.calls.get(&call.owner).map(|(left, _)| *left),
+            micros,
+        }
+    }
+
+    /// Writes what a call has changed.
+    fn change(&mut self, call: &LatchCall, changed: Option<Latch>, now: Instant) {
+        if let Some(latch) = changed {
+            self.latch = changed;
+            let remembered = (latch.count, now + CALL_REMEMBERED);
+            self.calls.insert(call.owner, remembered);
+        }
+    }
+
     pub(super) fn set(
         &mut self,
         call: &LatchCall,
@@ -100,25 +110,9 @@ impl Entry {
         now: Instant,
         micros: u64,
     ) -> LatchSet {
-        if self.calls.contains_key(&call.owner) {
-            return LatchSet::Set;
-        }
-        if !call.valid().contains(&micros) {
-            return LatchSet::Untimely { now: micros };
-        }
-        let before = self.latch.as_ref();
-        if before.is_some_and(|latch| latch.count > 0) {
-            return LatchSet::SetBefore;
-        }
-        let opened = before.map_or(0, |latch| latch.generation);
-        self.latch = Some(Latch {
-            count,
-            generation: (opened + 1).max(micros),
-            opened,
-            expires: now + ttl,
-        });
-        self.remember(call.owner, count, now);
-        LatchSet::Set
+        let (reply, changed) = self.record(call, micros).set(call, count, now + ttl);
+        self.change(call, changed, now);
+        reply
     }
 
     /// If the latch opens, also returns its generation. Its waiters are still in `waiters`.
@@ -128,26 +122,14 @@ impl Entry {
         now: Instant,
         micros: u64,
     ) -> (LatchCounted, Option<u64>) {
-        if let Some((left, _)) = self.calls.get(&call.owner) {
-            return (LatchCounted::Left(*left), None);
-        }
-        if !call.valid().contains(&micros) {
-            return (LatchCounted::Untimely { now: micros }, None);
-        }
-        match &mut self.latch {
-            None => (LatchCounted::NotSet, None),
-            Some(latch) if latch.count == 0 => (LatchCounted::Left(0), None),
-            Some(latch) => {
-                latch.count -= 1;
-                let (left, generation) = (latch.count, latch.generation);
-                self.remember(call.owner, left, now);
-                (LatchCounted::Left(left), (left == 0).then_some(generation))
-            }
-        }
+        let (reply, changed) = self.record(call, micros).count_down(call);
+        self.change(call, changed, now);
+        let opened = changed.filter(|latch| latch.count == 0);
+        (reply, opened.map(|latch| latch.generation))
     }
 
     pub(super) fn wait(&mut self, owner: Owner, now: Instant) -> LatchFound {
-        if self.latch.as_ref().is_none_or(|latch| latch.count > 0) {
+        if Latch::takes_waiters(self.latch) {
             self.waiters.insert(owner, now + QUEUE_TTL);
         }
         self.look(now)
@@ -157,18 +139,7 @@ impl Entry {
         self.waiters.remove(&owner);
     }
 
-    fn remember(&mut self, owner: Owner, left: u32, now: Instant) {
-        self.calls.insert(owner, (left, now + CALL_REMEMBERED));
-    }
-
     pub(super) fn look(&self, now: Instant) -> LatchFound {
-        self.latch.as_ref().map_or(LatchFound::NotSet, |latch| {
-            LatchFound::Is(LatchState {
-                count: latch.count,
-                generation: latch.generation,
-                opened: latch.opened,
-                remaining: Some(latch.expires.saturating_duration_since(now)),
-            })
-        })
+        Latch::look(self.latch, now)
     }
 }

@@ -1,18 +1,16 @@
-//! One key, and how the operations that grant and end holds change it.
+//! One key, and what one step sees of the server.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::connected::Connected;
-use super::holders::Holders;
 use super::latch::Latches;
-use super::queue::{First, Place, Places};
+use super::name::Name;
+use super::queue::Places;
 use crate::instant::Instant;
-use crate::{
-    Acquire, Acquired, Busy, Claim, ClientId, Granted, HandedOver, Link, Listener, Queue, Release,
-    Released, Trust, WakeUp,
-};
+use crate::rules::{Holders, LockRecord, Waiting, next_token};
+use crate::{Acquire, ClientId, HandedOver, Link, Listener, Owner, Trust, WakeUp};
 
 /// There is only one connection to the server.
 pub(super) const LINK: Link = Link(0);
@@ -25,16 +23,6 @@ pub(super) struct Lock {
     pub(super) last_token: u64,
 }
 
-/// What happens to the first place.
-enum Turn {
-    Served,
-    /// The places behind it wait until enough is free for it.
-    Blocks,
-    /// It is passed over until its client is heard.
-    PassedOver,
-    Ended,
-}
-
 /// What one operation sees of the server besides its lock.
 pub(super) struct Step<'s> {
     pub(super) now: Instant,
@@ -45,11 +33,18 @@ pub(super) struct Step<'s> {
     pub(super) passes_over: bool,
 }
 
+/// A lock during a step.
+pub(super) struct Record<'r, 's> {
+    pub(super) step: &'r mut Step<'s>,
+    pub(super) lock: &'r mut Lock,
+    /// The name of its key, if there are latches at all.
+    pub(super) name: Option<Name>,
+}
+
 impl Step<'_> {
-    fn listener(&self, place: &Place) -> Option<Arc<dyn Listener>> {
-        self.listeners
-            .get(&place.owner.client)
-            .and_then(Connected::listener)
+    fn listener(&self, owner: Owner) -> Option<Arc<dyn Listener>> {
+        let client = self.listeners.get(&owner.client);
+        client.and_then(Connected::listener)
     }
 }
 
@@ -59,149 +54,95 @@ impl Lock {
     pub(super) fn is_idle(&self, now: Instant, micros: u64) -> bool {
         self.holders.live(now) == 0 && self.queue.len() == 0 && self.last_token < micros
     }
-
-    /// The first of this many new tokens.
-    pub(super) fn mint(&mut self, step: &Step<'_>, tokens: u32) -> u64 {
-        let first = (self.last_token + 1).max(step.micros);
-        self.last_token = first + u64::from(tokens) - 1;
-        first
-    }
-
-    pub(super) fn grant(&mut self, step: &Step<'_>, place: &Place, lease: Duration) -> Option<u64> {
-        self.holders
-            .enter(place.owner, place.permits, step.now + lease);
-        (place.tokens > 0).then(|| self.mint(step, place.tokens))
-    }
-
-    /// Decides what happens to the first place.
-    fn turn_of(&mut self, step: &Step<'_>, first: &First) -> Turn {
-        let listens = step.listener(&first.place).is_some();
-        if step.passes_over && first.has_ended(step.now) {
-            return Turn::Ended;
-        }
-        if step.passes_over && self.queue.first_stands_still(step.now) {
-            return if listens {
-                Turn::PassedOver
-            } else {
-                Turn::Ended
-            };
-        }
-        let permits = first.place.permits;
-        if self.holders.fits(permits) {
-            return Turn::Served;
-        }
-        // A request for another kind of lock learns of it when it asks again. If the client no
-        // longer listens, its place must not keep a share free.
-        if self.holders.is_other_kind(permits) || !listens {
-            return Turn::Ended;
-        }
-        Turn::Blocks
-    }
-
-    /// Gives what is free to the first places in the queue, as long as it is enough for the next
-    /// one. Stops at `me`, if given. Returns true there and at the end of the queue.
-    pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
-        while !self.holders.is_exclusive() {
-            let Some(first) = self.queue.first() else {
-                self.queue.forget_one(step.now);
-                return true;
-            };
-            let place = first.place;
-            if me == Some(&place) {
-                return true;
-            }
-            match self.turn_of(step, &first) {
-                Turn::Blocks => return false,
-                Turn::PassedOver => self.queue.pass_over_first(step.now),
-                Turn::Ended => {
-                    self.queue.remove(&place);
-                }
-                Turn::Served => {
-                    self.queue.remove(&place);
-                    if let Some(listener) = step.listener(&place) {
-                        let token = self.grant(step, &place, place.first_lease);
-                        let granted = HandedOver::new(place.owner, token, Trust::Order(LINK));
-                        step.wake_ups.push(listener.granted(granted));
-                    }
-                }
-            }
-        }
-        false
-    }
-
-    pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
-        let claim = &request.claim;
-        if let Some(owner) = request.instead_of {
-            let before = Claim {
-                owner,
-                permits: None,
-                ..claim.clone()
-            };
-            if self.holders.held(&before).is_some() {
-                self.holders.leave(&before, step.now, Duration::ZERO);
-            }
-        }
-        let place = Place::of(request);
-        if request.queue == Queue::Join {
-            self.queue.look_again(&place, step.now);
-        }
-        let limit = self.holders.other_limit(claim.permits);
-        let mut mine = self.holders.held(claim).is_some();
-        if !mine {
-            if self.holders.is_other_kind(claim.permits) {
-                return Acquired::Conflict;
-            }
-            if !self.holders.is_exclusive() {
-                let next = request.queue == Queue::Barge || self.hand_over(step, Some(&place));
-                // The holders may have changed.
-                if self.holders.is_other_kind(claim.permits) {
-                    return Acquired::Conflict;
-                }
-                mine = next && self.holders.fits(claim.permits);
-            }
-        }
-        if mine {
-            let token = self.grant(step, &place, request.lease);
-            // A hand-over stopped here: those behind may have their turn too.
-            if self.queue.remove(&place) {
-                self.hand_over(step, None);
-            }
-            return Acquired::Granted(Granted {
-                token,
-                reserved: request.tokens,
-                limit,
-                until: None,
-            });
-        }
-        if request.queue == Queue::Join {
-            self.queue.join(place, step.now);
-        }
-        let first = self.holders.first();
-        Acquired::Busy(Busy {
-            remaining: first.map(|(_, ends)| ends - step.now),
-            queued: self.queue.contains(&place),
-            holder: first.map(|(holder, _)| holder),
-            limit,
-            look_in: None,
-        })
-    }
-
-    pub(super) fn release(&mut self, step: &mut Step<'_>, request: &Release) -> Released {
-        let held = self.holders.held(&request.claim).is_some();
-        if held {
-            self.holders.leave(&request.claim, step.now, request.keep);
-        }
-        if !self.holders.is_exclusive() {
-            self.hand_over(step, None);
-        }
-        released(held)
-    }
 }
 
-pub(super) fn released(held: bool) -> Released {
-    if held {
-        Released::Released
-    } else {
-        Released::NotHeld
+impl LockRecord for Record<'_, '_> {
+    type Place = Owner;
+    type Error = Infallible;
+
+    fn now(&self) -> Instant {
+        self.step.now
+    }
+
+    fn holders(&mut self) -> &mut Holders {
+        &mut self.lock.holders
+    }
+
+    fn is_latch(&mut self) -> Result<bool, Infallible> {
+        let Self { step, name, .. } = self;
+        Ok(name
+            .as_ref()
+            .is_some_and(|name| step.latches.has(name, step.now)))
+    }
+
+    fn mint(&mut self, tokens: u32) -> Result<u64, Infallible> {
+        let first = next_token(self.lock.last_token, self.step.micros);
+        self.lock.last_token = first + u64::from(tokens) - 1;
+        Ok(first)
+    }
+
+    fn first(&mut self) -> Result<Option<(Owner, Waiting)>, Infallible> {
+        let now = self.step.now;
+        let mut first = self.lock.queue.first(now);
+        if let Some(waiting) = &mut first
+            && !self.step.passes_over
+        {
+            (waiting.ends, waiting.heard) = (None, now);
+        }
+        Ok(first.map(|waiting| (waiting.owner, waiting)))
+    }
+
+    fn is_of(&self, place: &Owner, request: &Acquire) -> bool {
+        *place == request.claim.owner
+    }
+
+    fn listens(&mut self, place: &Owner) -> Result<bool, Infallible> {
+        Ok(self.step.listener(*place).is_some())
+    }
+
+    fn notify(&mut self, place: &Owner, token: Option<u64>) {
+        if let Some(listener) = self.step.listener(*place) {
+            let granted = HandedOver::new(*place, token, Trust::Order(LINK));
+            self.step.wake_ups.push(listener.granted(granted));
+        }
+    }
+
+    fn suspend(&mut self, _first: &Owner) -> Result<(), Infallible> {
+        self.lock.queue.suspend_first(self.step.now);
+        Ok(())
+    }
+
+    fn remove(&mut self, place: &Owner) -> Result<(), Infallible> {
+        self.lock.queue.remove(*place);
+        Ok(())
+    }
+
+    fn is_queued(&mut self, request: &Acquire) -> Result<bool, Infallible> {
+        Ok(self.lock.queue.contains(request.claim.owner))
+    }
+
+    fn join(&mut self, request: &Acquire) -> Result<(), Infallible> {
+        let waiting = Waiting::of(request, self.step.now);
+        self.lock.queue.join(waiting);
+        Ok(())
+    }
+
+    fn hear(&mut self, request: &Acquire) -> Result<(), Infallible> {
+        let client = request.claim.owner.client;
+        self.lock.queue.hear(client, self.step.now);
+        Ok(())
+    }
+
+    fn leave(&mut self, request: &Acquire) -> Result<(), Infallible> {
+        self.remove(&request.claim.owner)
+    }
+
+    fn forget_one(&mut self) -> Result<(), Infallible> {
+        self.lock.queue.forget_one(self.step.now);
+        Ok(())
+    }
+
+    fn places(&mut self) -> Result<usize, Infallible> {
+        Ok(self.lock.queue.len())
     }
 }

@@ -1,12 +1,11 @@
-//! The embedded store: complete, in this process, and the executable specification of the Lua
-//! scripts.
+//! The embedded store: complete, in this process. With the [`rules`](crate::rules) that it follows,
+//! it is the executable specification of the functions in SQL and Lua.
 //!
 //! One [`MemoryStore`] stands for one server. Each client that [`connect`](MemoryStore::connect)s
 //! gets its own handle.
 
 mod client;
 mod connected;
-mod holders;
 #[cfg(feature = "test-util")]
 mod intruder;
 mod latch;

@@ -1,36 +1,26 @@
 //! The wait queue of one lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
 use crate::instant::Instant;
-use crate::timing::{QUEUE_TTL, UNHEARD};
-use crate::{Acquire, ClientId, Owner, Permits};
+use crate::rules::{Waiting, is_forgotten};
+use crate::timing::UNHEARD;
+use crate::{ClientId, Owner};
 
 /// This many clients are remembered before any is forgotten.
 const MANY_CLIENTS: usize = 64;
 
-/// The queue: first come, first served. Places of a client that stands still are passed over until
+/// The queue: first come, first served. Places of a client that stands still are suspended until
 /// the client is heard.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     order: BTreeMap<u64, Waiting>,
-    passed_over: BTreeMap<u64, Waiting>,
-    numbers: HashMap<Place, u64, RandomState>,
+    suspended: BTreeMap<u64, Waiting>,
+    numbers: HashMap<Owner, u64, RandomState>,
     heard: BTreeMap<ClientId, Heard>,
     last: u64,
-}
-
-/// A place. The same request can name it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    pub(super) owner: Owner,
-    pub(super) permits: Option<Permits>,
-    pub(super) first_lease: Duration,
-    pub(super) wait: Option<Duration>,
-    pub(super) tokens: u32,
 }
 
 /// What is known of a client.
@@ -38,160 +28,108 @@ pub(super) struct Place {
 enum Heard {
     /// The last time that a request with a place asked again.
     At(Instant),
-    /// The last time that a place of the client was passed over.
-    PassedOver(Instant),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    place: Place,
-    since: Instant,
-}
-
-/// The first place that was not passed over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct First {
-    pub(super) place: Place,
-    pub(super) since: Instant,
-}
-
-impl Place {
-    pub(super) fn of(request: &Acquire) -> Self {
-        Self {
-            owner: request.claim.owner,
-            permits: request.claim.permits,
-            first_lease: request.first_lease,
-            wait: request.wait,
-            tokens: request.tokens,
-        }
-    }
-}
-
-impl First {
-    /// True if its request has given up, or would have if it ran.
-    pub(super) fn has_ended(&self, now: Instant) -> bool {
-        self.place.wait.is_some_and(|wait| now > self.since + wait)
-    }
+    /// The last time that a place of the client was suspended.
+    Suspended(Instant),
 }
 
 impl Places {
-    pub(super) fn contains(&self, place: &Place) -> bool {
-        self.numbers.contains_key(place)
+    pub(super) fn contains(&self, owner: Owner) -> bool {
+        self.numbers.contains_key(&owner)
     }
 
     pub(super) fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    pub(super) fn first(&self) -> Option<First> {
-        let (_, Waiting { place, since }) = self.order.first_key_value()?;
-        Some(First {
-            place: *place,
-            since: *since,
-        })
+    /// The first place that is not suspended. The clock may have been set back: a time ahead of now
+    /// is set to now.
+    pub(super) fn first(&mut self, now: Instant) -> Option<Waiting> {
+        let mut first = self.order.first_entry()?;
+        let first = first.get_mut();
+        let ahead = first.heard - now;
+        first.heard = first.heard - ahead;
+        first.ends = first.ends.map(|ends| ends - ahead);
+        let mut waiting = *first;
+        if now - first.heard > UNHEARD
+            && let Some(Heard::At(at)) = self.heard.get_mut(&first.owner.client)
+        {
+            *at = now.min(*at);
+            waiting.heard = first.heard.max(*at);
+        }
+        Some(waiting)
     }
 
-    pub(super) fn join(&mut self, place: Place, now: Instant) {
-        if !self.contains(&place) {
-            self.last += 1;
-            self.numbers.insert(place, self.last);
-            self.order.insert(self.last, Waiting { place, since: now });
-            // If places of this client were passed over, it must get them back.
-            if let Some(Heard::PassedOver(_)) = self.heard.get(&place.owner.client) {
-                self.look_again(&place, now);
-            }
+    /// Takes a place that is not there.
+    pub(super) fn join(&mut self, waiting: Waiting) {
+        self.last += 1;
+        self.numbers.insert(waiting.owner, self.last);
+        self.order.insert(self.last, waiting);
+        // If places of this client were suspended, it must get them back.
+        let client = waiting.owner.client;
+        if let Some(Heard::Suspended(_)) = self.heard.get(&client) {
+            self.hear(client, waiting.heard);
         }
     }
 
     /// A request that has a place asks again: its client runs, and gets back its places that were
-    /// passed over.
-    pub(super) fn look_again(&mut self, place: &Place, now: Instant) {
-        if !self.contains(place) {
-            return;
-        }
-        let client = place.owner.client;
-        if let Some(Heard::PassedOver(_)) = self.heard.insert(client, Heard::At(now)) {
-            let passed_over = std::mem::take(&mut self.passed_over).into_iter();
+    /// suspended.
+    pub(super) fn hear(&mut self, client: ClientId, now: Instant) {
+        if let Some(Heard::Suspended(_)) = self.heard.insert(client, Heard::At(now)) {
+            let suspended = std::mem::take(&mut self.suspended).into_iter();
             let (back, rest): (BTreeMap<_, _>, _) =
-                passed_over.partition(|(_, it)| it.place.owner.client == client);
+                suspended.partition(|(_, place)| place.owner.client == client);
             self.order.extend(back);
-            self.passed_over = rest;
+            self.suspended = rest;
         }
         self.forget_one(now);
     }
 
-    /// Forgets a place that was passed over and not asked for again: at most the first for each
+    /// Forgets a place that was suspended and not asked for again: at most the first for each
     /// call. Also forgets clients that were not heard for as long.
     pub(super) fn forget_one(&mut self, now: Instant) {
         if self.heard.len() > MANY_CLIENTS {
-            let passed_over = &self.passed_over;
+            let suspended = &self.suspended;
             self.heard.retain(|_, heard| match heard {
-                Heard::At(at) => now <= *at + QUEUE_TTL,
-                Heard::PassedOver(at) => !passed_over.is_empty() || now <= *at + QUEUE_TTL,
+                Heard::At(at) => !is_forgotten(*at, now),
+                Heard::Suspended(at) => !suspended.is_empty() || !is_forgotten(*at, now),
             });
         }
-        if let Some((_, Waiting { place, .. })) = self.passed_over.first_key_value()
-            && self.is_forgotten(place, now)
+        if let Some((_, Waiting { owner, .. })) = self.suspended.first_key_value()
+            && self.is_over(*owner, now)
         {
-            let place = *place;
-            self.remove(&place);
+            self.remove(*owner);
         }
     }
 
-    /// True if a place was passed over long ago.
-    fn is_forgotten(&self, place: &Place, now: Instant) -> bool {
-        let heard = self.heard.get(&place.owner.client);
-        matches!(heard, Some(Heard::PassedOver(at)) if now > *at + QUEUE_TTL)
+    /// True if a place was suspended long ago.
+    fn is_over(&self, owner: Owner, now: Instant) -> bool {
+        let heard = self.heard.get(&owner.client);
+        matches!(heard, Some(Heard::Suspended(at)) if is_forgotten(*at, now))
     }
 
-    /// The number of places that were not passed over long ago.
+    /// The number of places that were not suspended long ago.
     pub(super) fn lasting(&self, now: Instant) -> usize {
-        let places = self.passed_over.values().map(|waiting| &waiting.place);
-        self.len() - places.filter(|place| self.is_forgotten(place, now)).count()
+        let places = self.suspended.values();
+        self.len()
+            - places
+                .filter(|place| self.is_over(place.owner, now))
+                .count()
     }
 
-    /// True if the client of the first place was not heard for long. The clock may have been set
-    /// back: a time ahead of now is set to now.
-    pub(super) fn first_stands_still(&mut self, now: Instant) -> bool {
-        let Some(mut first) = self.order.first_entry() else {
-            return false;
-        };
-        let Waiting { place, since } = first.get_mut();
-        if *since > now {
-            *since = now;
-            return false;
-        }
-        if now.saturating_duration_since(*since) <= UNHEARD {
-            return false;
-        }
-        match self.heard.get_mut(&place.owner.client) {
-            None | Some(Heard::PassedOver(_)) => true,
-            Some(Heard::At(heard)) if *heard > now => {
-                *heard = now;
-                false
-            }
-            Some(Heard::At(heard)) => now.saturating_duration_since(*heard) > UNHEARD,
+    pub(super) fn suspend_first(&mut self, now: Instant) {
+        if let Some((number, place)) = self.order.pop_first() {
+            self.heard.insert(place.owner.client, Heard::Suspended(now));
+            self.suspended.insert(number, place);
         }
     }
 
-    pub(super) fn pass_over_first(&mut self, now: Instant) {
-        if let Some((number, waiting)) = self.order.pop_first() {
-            let client = waiting.place.owner.client;
-            self.heard.insert(client, Heard::PassedOver(now));
-            self.passed_over.insert(number, waiting);
-        }
-    }
-
-    /// True if it was there.
-    pub(super) fn remove(&mut self, place: &Place) -> bool {
-        let number = self.numbers.remove(place);
-        if let Some(number) = number {
+    pub(super) fn remove(&mut self, owner: Owner) {
+        if let Some(number) = self.numbers.remove(&owner) {
             self.order.remove(&number);
-            self.passed_over.remove(&number);
+            self.suspended.remove(&number);
         }
         if self.numbers.is_empty() {
             self.heard.clear();
         }
-        number.is_some()
     }
 }

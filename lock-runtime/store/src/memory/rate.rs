@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::name::Name;
 use crate::instant::Instant;
-use crate::{RateRequest, Rated, SweepingMap, TokenBucket};
+use crate::rules::TokenBucket;
+use crate::{RateRequest, Rated, SweepingMap};
 
 /// All buckets that are not full.
 #[derive(Debug, Default)]

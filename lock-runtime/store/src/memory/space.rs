@@ -24,10 +24,6 @@ impl Space {
         self.locks.get(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: &LockKey) -> Option<&mut Lock> {
-        self.locks.get_mut(key)
-    }
-
     /// The lock, free if it is new. `micros` is the time on the server's clock.
     pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut Lock {
         self.locks.sweep(|lock| !lock.is_idle(now, micros));

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, StoreError};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, NoTls, Row};
 
-use crate::errors::{of_postgres, of_read_only, of_standby, of_version};
+use crate::errors::{of_postgres, of_version};
+use crate::greeting::{Greeting, says_nothing};
 use crate::identity::{Identity, KnownIdentity};
 use crate::route::{Route, Session};
 use crate::statement::Statement;
@@ -55,13 +56,14 @@ impl Drop for Busy<'_> {
     }
 }
 
-const HELLO: &str = "SELECT lock_store.version(), lock_store.serves($1), \
-                     (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
-                     pg_backend_pid()";
+const HELLO: &str = "
+    SELECT lock_store.version(), lock_store.serves($1),
+        (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)::bigint,
+        pg_catalog.pg_backend_pid()";
 
 impl Connection {
-    /// Connects, and checks that the server takes writes, and that the functions are there and may
-    /// be used.
+    /// Connects, and checks that the server takes writes, and that the functions are there, may be
+    /// used, and are nobody's who would get this user's rights by that.
     pub(crate) async fn open(route: &Route, clock: &Clock) -> Result<Self, StoreError> {
         let greet = |session| Self::greet(session, route, clock);
         route.connect(clock, greet).await
@@ -70,14 +72,13 @@ impl Connection {
     async fn greet(session: Session, route: &Route, clock: &Clock) -> Result<Self, StoreError> {
         let renew_at = session.renew_at;
         let (client, open, server) = drive(session, clock);
-        expect_writable(&client, &server).await?;
-        let identity = match route.is_list() {
-            true => Identity::of(&client).await,
-            false => None,
-        };
+        let greeting = Greeting::of(&client, &server).await?;
+        // Also of a single host: its name may lead to several, or to another one by and by.
+        let identity = Identity::of(&client).await;
         if let Some(identity) = identity {
             route.known.check(identity, &server)?;
         }
+        greeting.expect_usable(&server)?;
         let asked = clock.now();
         let failed = |error: Error| of_postgres(&error, &server);
         let own: (&(dyn ToSql + Sync), Type) = (&crate::VERSION, Type::INT4);
@@ -217,27 +218,6 @@ pub(crate) fn drive(session: Session, clock: &Clock) -> (Client, oneshot::Sender
         while messages.next().await.is_some() {}
     }));
     (client, open, server)
-}
-
-/// Refuses a standby, and a user or a database that may only read.
-pub(crate) async fn expect_writable(client: &Client, server: &str) -> Result<(), StoreError> {
-    let question = "SELECT pg_is_in_recovery(), \
-                    current_setting('default_transaction_read_only') = 'on'";
-    let failed = |error: Error| of_postgres(&error, server);
-    let rows = client.query_typed(question, &[]).await.map_err(failed)?;
-    let row = rows.first().ok_or_else(|| says_nothing(server))?;
-    if row.try_get(0).map_err(failed)? {
-        return Err(of_standby(server));
-    }
-    match row.try_get(1).map_err(failed)? {
-        true => Err(of_read_only(server)),
-        false => Ok(()),
-    }
-}
-
-fn says_nothing(server: &str) -> StoreError {
-    let text = format!("{server}: no answer to the first question");
-    StoreError::new(StoreErrorKind::Refused, text)
 }
 
 /// Works until the other end of `closed` is dropped.

@@ -12,6 +12,8 @@ const ISOLATION: &str = "LK003";
 const CHECKED: &str = "LK004";
 /// Of the functions: what is to be replaced belongs to somebody else.
 const STRANGER: &str = "LK005";
+/// Within `statement_timeout`, or by an operator.
+const CANCELED: &str = "57014";
 /// The functions wait for the row of a key for some time.
 const CONTENDED: &str = "55P03";
 
@@ -31,6 +33,12 @@ const WITHOUT_TLS: &str = "it takes this user without TLS only: switch TLS on in
 const PRIMARY: &str = "connect to the primary; name it and its standbys as hosts in the URL, and \
                        the one that takes writes is found";
 
+const READ_ONLY: &str = "if it is a standby, connect to the primary; if not, \
+                         `default_transaction_read_only` is on: switch it off";
+
+const LEVEL: &str = "write, where it was set: ALTER ROLE … (or ALTER DATABASE …) SET \
+                     default_transaction_isolation = 'read committed'";
+
 const CERTIFICATE: &str = "if it is the right server, trust the CA of its certificate \
                            (`Tls::ca_file`), and connect to a name that the certificate has";
 
@@ -43,7 +51,7 @@ pub(crate) enum Effect {
     Repeat,
     /// None: what it calls is not there. Another migration may have been applied.
     Gone,
-    /// None: a crowd, or an open `lock_check`, kept the row. It may be sent again.
+    /// None: it took too long, as behind a crowd or an open `lock_check`. It may be sent again.
     Kept,
     /// Unknown: the connection is gone.
     Unknown,
@@ -56,13 +64,13 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
     let code = error.code();
     if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
         Effect::Repeat
+    } else if matches!(code.code(), CONTENDED | CHECKED | CANCELED) {
+        Effect::Kept
     } else if is_of_class(code, &["08", "57", "58", "XX"]) {
         // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown
     } else if *code == SqlState::UNDEFINED_FUNCTION {
         Effect::Gone
-    } else if matches!(code.code(), CONTENDED | CHECKED) {
-        Effect::Kept
     } else {
         Effect::None
     }
@@ -123,11 +131,8 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
             StoreErrorKind::Misconfigured,
             Some("create that database, or name another in the URL"),
         ),
-        ISOLATION => (
-            StoreErrorKind::Misconfigured,
-            Some("write: ALTER ROLE … SET default_transaction_isolation = 'read committed'"),
-        ),
-        "25006" => (StoreErrorKind::ReadOnly, Some(PRIMARY)),
+        ISOLATION => (StoreErrorKind::Misconfigured, Some(LEVEL)),
+        "25006" => (StoreErrorKind::ReadOnly, Some(READ_ONLY)),
         "53100" => (
             StoreErrorKind::ReadOnly,
             Some("its disk is full; free some space"),
@@ -148,6 +153,10 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
                 "apply the migration as the owner of the schema lock_store; if that is a \
                  stranger, drop the schema first",
             ),
+        ),
+        CANCELED => (
+            StoreErrorKind::Timeout,
+            Some("let this user take longer: ALTER ROLE … SET statement_timeout = 0"),
         ),
         "57P03" => (StoreErrorKind::Loading, None),
         TOO_LATE => (StoreErrorKind::Timeout, None),
@@ -183,8 +192,22 @@ pub(crate) fn of_read_only(server: &str) -> StoreError {
     )
 }
 
+/// The user or the database has another isolation level, at which not all of a lock works.
+pub(crate) fn of_isolation(level: &str, server: &str) -> StoreError {
+    let text = format!(
+        "{server}: `default_transaction_isolation` is `{}`",
+        escaped(level)
+    );
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(LEVEL)
+}
+
 /// The migration could not be applied.
 pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
+    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+        let text = format!("{server}: another transaction keeps what the migration changes");
+        return StoreError::new(StoreErrorKind::Timeout, text)
+            .advise("end it, as a backup or another migration that stands still, or wait for it");
+    }
     let told = of_postgres(error, server);
     match error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         true => told.advise(
@@ -193,6 +216,27 @@ pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
         ),
         false => told,
     }
+}
+
+/// There is no schema.
+pub(crate) fn of_nothing(server: &str) -> StoreError {
+    let text = format!("{server}: this database has no schema lock_store");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(MIGRATE)
+}
+
+/// What is called would run with more rights than its owner has.
+pub(crate) fn of_stranger(what: &str, server: &str) -> StoreError {
+    let text = format!("{server}: {}", escaped(what));
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(
+        "use the locks as a user without special rights, or make this one a member of the owner's \
+         role: GRANT … TO …; if the owner is a stranger, drop the schema and apply the migration",
+    )
+}
+
+/// The user may connect, and not use all of a lock.
+pub(crate) fn of_denied(function: &str, server: &str) -> StoreError {
+    let text = format!("{server}: the user may not execute {function}");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(GRANT)
 }
 
 /// The functions are of another version.

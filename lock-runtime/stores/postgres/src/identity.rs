@@ -4,9 +4,9 @@ use lock_store::{Mutex, StoreError, StoreErrorKind};
 use tokio_postgres::Client;
 
 /// The system, and its timeline: a standby that takes over begins a new one.
-const QUESTION: &str = "SELECT system_identifier, \
-    ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint \
-    FROM pg_control_system()";
+const QUESTION: &str = "SELECT system_identifier, ('x' || pg_catalog.substr( \
+        pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::bigint \
+    FROM pg_catalog.pg_control_system()";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {

@@ -20,6 +20,7 @@ mod contract;
 mod errors;
 mod findings;
 mod flights;
+mod greeting;
 mod hearer;
 mod identity;
 mod latches;

@@ -13,7 +13,8 @@ use lock_store::{ClientId, Clock, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
-use crate::connection::{drive, expect_writable, until_closed};
+use crate::connection::{drive, until_closed};
+use crate::greeting::Greeting;
 use crate::hearer::Hearer;
 use crate::news::{News, channel};
 use crate::pool::Pool;
@@ -255,7 +256,7 @@ async fn greet(mut session: Session) -> Result<Session, StoreError> {
     } = &mut session;
     let is_gone = async { while messages.next().await.is_some() {} };
     tokio::select! {
-        checked = expect_writable(client, server) => checked?,
+        checked = Greeting::of(client, server) => drop(checked?),
         () = is_gone => {
             let text = format!("{server}: the connection ended");
             return Err(StoreError::new(StoreErrorKind::Disconnected, text));

@@ -3,8 +3,9 @@
 use lock_store::{Clock, StoreError};
 use tokio_postgres::Client;
 
-use crate::connection::{drive, expect_writable};
+use crate::connection::drive;
 use crate::errors::of_migration;
+use crate::greeting::Greeting;
 use crate::route::Route;
 
 /// Applies it over a session of its own. A user who may not is told so only if there is something
@@ -12,7 +13,7 @@ use crate::route::Route;
 pub(crate) async fn migrate(route: &Route, clock: &Clock) -> Result<(), StoreError> {
     let greet = async |session| {
         let (client, open, server) = drive(session, clock);
-        expect_writable(&client, &server).await?;
+        Greeting::of(&client, &server).await?;
         Ok((client, open, server))
     };
     let (client, _open, server) = route.connect(clock, greet).await?;

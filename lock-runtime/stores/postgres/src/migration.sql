@@ -8,6 +8,8 @@
 -- It may be applied again at any time, and then changes nothing.
 --
 -- How it works
+-- - These are the rules of lock_store::rules, whose parts have the same names here; `look` is `hear`
+--   there.
 -- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
 --   its queue does so under the lock of its row in `hold`, the head row.
 -- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
@@ -24,6 +26,8 @@
 --   lock of the whole cluster until its transaction is on disk.
 
 BEGIN;
+-- Locks go on: who waits for this waits no longer than so.
+SET LOCAL lock_timeout = '10s';
 -- Two that apply it at once wait for each other.
 SELECT pg_advisory_xact_lock(7812447653921);
 SET LOCAL client_min_messages = warning;
@@ -93,8 +97,6 @@ CREATE TABLE IF NOT EXISTS lock_store.meta (
     swept timestamptz NOT NULL DEFAULT '-infinity',
     keeps interval NOT NULL DEFAULT '60 seconds'
 );
-ALTER TABLE lock_store.meta ADD COLUMN IF NOT EXISTS
-    keeps interval NOT NULL DEFAULT '60 seconds';
 INSERT INTO lock_store.meta (version) VALUES (1) ON CONFLICT DO NOTHING;
 
 -- `last` is the last token of this lock, or 0; `token` is the token of the present exclusive hold.
@@ -108,7 +110,6 @@ CREATE TABLE IF NOT EXISTS lock_store.hold (
     special boolean NOT NULL DEFAULT false,
     capacity integer
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-CREATE UNIQUE INDEX IF NOT EXISTS hold_check ON lock_store.hold (name, owner, token);
 
 CREATE TABLE IF NOT EXISTS lock_store.share (
     name bytea,
@@ -135,7 +136,23 @@ CREATE TABLE IF NOT EXISTS lock_store.place (
     passed timestamptz,
     PRIMARY KEY (name, number)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-CREATE UNIQUE INDEX IF NOT EXISTS place_of ON lock_store.place (name, owner);
+
+-- These wait for whoever uses the table, as a backup, and keep all others from it meanwhile, also if
+-- there is nothing to do. So that is looked up.
+DO $do$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = 'lock_store.meta'::regclass AND attname = 'keeps') THEN
+        ALTER TABLE lock_store.meta ADD keeps interval NOT NULL DEFAULT '60 seconds';
+    END IF;
+    IF to_regclass('lock_store.hold_check') IS NULL THEN
+        CREATE UNIQUE INDEX hold_check ON lock_store.hold (name, owner, token);
+    END IF;
+    IF to_regclass('lock_store.place_of') IS NULL THEN
+        CREATE UNIQUE INDEX place_of ON lock_store.place (name, owner);
+    END IF;
+END
+$do$;
 
 CREATE TABLE IF NOT EXISTS lock_store.latch (
     name bytea PRIMARY KEY,
@@ -189,7 +206,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     h lock_store.hold;
 BEGIN
-    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    IF pg_catalog.current_setting('transaction_isolation') NOT LIKE 'read%' THEN
         RAISE EXCEPTION USING ERRCODE = 'LK003',
             MESSAGE = 'locks need the isolation level READ COMMITTED';
     END IF;
@@ -434,8 +451,9 @@ BEGIN
     IF p IS NULL OR used IS NULL OR mine OR (h.capacity = 2147483647) <> (c = 2147483647) THEN
         RETURN false;
     END IF;
+    -- One that was passed over comes back when its client is seen, and may be the next.
     SELECT * INTO q FROM lock_store.place
-    WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+    WHERE name = n AND (passed IS NULL OR client = substr(o, 1, 16)) ORDER BY number LIMIT 1;
     IF NOT FOUND THEN
         RETURN used + p > c;
     END IF;

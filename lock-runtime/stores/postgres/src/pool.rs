@@ -228,10 +228,6 @@ impl Pool {
         (state.since, state.connects.saturating_sub(1))
     }
 
-    pub(crate) fn was_connected(&self) -> bool {
-        self.state.lock().connects > 0
-    }
-
     pub(crate) fn is_connected(&self) -> bool {
         let now = self.clock.now();
         let state = self.state.lock();

@@ -16,8 +16,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 const MOST: Duration = Duration::from_secs(60);
 const LEAST: Duration = Duration::from_millis(100);
 
-/// From the first connection on: a short program sweeps as well. An error leaves it to the next
-/// time.
+/// From the start on: a short program sweeps as well. After an error it is tried again, later and
+/// later.
 pub(crate) async fn sweep(pool: Weak<Pool>) {
     let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
         return;
@@ -28,10 +28,6 @@ pub(crate) async fn sweep(pool: Weak<Pool>) {
         let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else {
             return;
         };
-        // A client that only migrates runs nothing of what it finds: strangers may have made it.
-        if !pool.was_connected() {
-            continue;
-        }
         let began = clock.now();
         let swept = sweep_some(&pool, &clock, began + LONGEST).await;
         next = match swept {
@@ -41,7 +37,7 @@ pub(crate) async fn sweep(pool: Weak<Pool>) {
                 each = swept.each.clamp(LEAST, MOST);
                 each
             }
-            None => each,
+            None => (2 * next).min(each),
         };
     }
 }

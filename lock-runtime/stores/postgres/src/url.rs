@@ -1,11 +1,12 @@
 //! The URL: `postgres://user:password@host:5432/database?connections=8&listen=off`.
 
+use std::error::Error as _;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ConfigError;
 use lock_store::timing::Timeouts;
+use lock_store::{ConfigError, percent_decoded};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -13,7 +14,7 @@ use crate::access::Access;
 use crate::route::{Place, Route};
 use crate::transport::{Certificates, Transport};
 use crate::url_options::{
-    OPTIONS, connect_timeout, expect_no_lot, expect_writing, number, seconds, unknown,
+    OPTIONS, connect_timeout, expect_no_lot, expect_once, expect_writing, number, seconds, unknown,
 };
 
 /// What a URL says.
@@ -47,12 +48,13 @@ pub(crate) fn read(
 ) -> Result<Settings, ConfigError> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let (mut connections, mut listen, mut sslmode) = (None, None, None);
-    let mut rest = Vec::new();
+    let (mut names, mut rest) = (Vec::new(), Vec::new());
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let decoded = || percent_decoded(value).ok_or_else(|| unreadable(""));
         match name {
             "connections" => connections = Some(number(value)?),
-            "listen" => listen = Some(value),
+            "listen" => listen = Some(decoded()?),
             "sslmode" => sslmode = Some(value),
             "connect_timeout" => _ = seconds(value)?,
             "target_session_attrs" => expect_writing(value)?,
@@ -60,6 +62,10 @@ pub(crate) fn read(
             _ if OPTIONS.contains(&name) => rest.push(option),
             _ => return Err(unknown(name)),
         }
+        names.push(name);
+    }
+    if let Ok(before) = Config::from_str(base) {
+        expect_once(&before, &names)?;
     }
     let mut plain = base.to_owned();
     if !rest.is_empty() {
@@ -67,11 +73,9 @@ pub(crate) fn read(
         plain.push_str(&rest.join("&"));
     }
     let transport = transport(sslmode, access.certificates())?;
-    let read = Config::from_str(&plain).map_err(|_| {
-        ConfigError::new(
-            "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
-             with `%40` for a `@` and `%2F` for a `/` in user and password",
-        )
+    let read = Config::from_str(&plain).map_err(|error| {
+        let source = error.source().map(ToString::to_string);
+        unreadable(&source.unwrap_or_default())
     })?;
     let is_given = |name: &str| rest.iter().any(|option| option.starts_with(name));
     let idle = (!is_given("keepalives_idle=")).then_some(IDLE);
@@ -87,7 +91,7 @@ pub(crate) fn read(
     let names: Vec<String> = route.places.iter().map(ToString::to_string).collect();
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
-        listen: match listen {
+        listen: match listen.as_deref() {
             None => Some(route.clone()),
             Some("off") => None,
             Some(addresses) => Some(elsewhere(&route, addresses)?),
@@ -143,9 +147,47 @@ fn over_tls(_: Given<'_>) -> Result<Transport, ConfigError> {
     ))
 }
 
+/// `why` is tokio-postgres' own word, which may name an option.
+fn unreadable(why: &str) -> ConfigError {
+    let option = why.strip_prefix("invalid value for option ");
+    let option = option.map(|option| format!(" (its {option})"));
+    ConfigError::new(format!(
+        "the store's URL can't be read{}; write `postgres://user:password@host:5432/database`, \
+         with `%40` for a `@` and `%2F` for a `/` in user and password",
+        option.unwrap_or_default()
+    ))
+}
+
+/// As they are meant: those of `?host=one,two` come as one name. What can't be a name may be a part
+/// of a password with a `@`.
+fn hosts(read: &Config) -> Result<Vec<Host>, ConfigError> {
+    let mut hosts = Vec::new();
+    for host in read.get_hosts() {
+        match host {
+            Host::Tcp(names) => {
+                hosts.extend(names.split(',').map(|name| Host::Tcp(name.to_owned())));
+            }
+            #[cfg(unix)]
+            path @ Host::Unix(_) => hosts.push(path.clone()),
+        }
+    }
+    let is_none = |host: &Host| {
+        let name = match host {
+            Host::Tcp(name) => name,
+            #[cfg(unix)]
+            Host::Unix(_) => return false,
+        };
+        name.is_empty() || name.contains(|letter: char| "@/?#".contains(letter) || letter <= ' ')
+    };
+    match hosts.iter().any(is_none) {
+        true => Err(unreadable("")),
+        false => Ok(hosts),
+    }
+}
+
 /// The hosts of the URL, in their order.
 fn places(read: &Config) -> Result<Vec<Place>, ConfigError> {
-    let (hosts, addresses) = (read.get_hosts(), read.get_hostaddrs());
+    let (hosts, addresses) = (hosts(read)?, read.get_hostaddrs());
     let ports = read.get_ports();
     let count = hosts.len().max(addresses.len());
     if count == 0 {
@@ -293,6 +335,17 @@ mod tests {
                 "[::1]:5",
             ),
             ("postgres://u@[::1]:7/d", "[::1]:7", "[::1]:7"),
+            // As a library writes it that makes URLs.
+            (
+                "postgres://u@a/d?listen=c%3A3%2C%5B%3A%3A1%5D%3A5",
+                "a:5432",
+                "c:3,[::1]:5",
+            ),
+            (
+                "postgres://u@/d?host=a,::1&port=1,2",
+                "a:1,[::1]:2",
+                "a:1,[::1]:2",
+            ),
             (
                 "postgres://u@/d?hostaddr=127.0.0.1",
                 "127.0.0.1:5432",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lock_store::ConfigError;
+use tokio_postgres::Config;
 
 const MOST_CONNECTIONS: usize = 64;
 /// What tokio-postgres reads itself.
@@ -64,6 +65,25 @@ pub(crate) fn expect_no_lot(value: &str) -> Result<(), ConfigError> {
             "the first host in the store's URL that takes writes has the locks; leave \
              `load_balance_hosts` out",
         )),
+    }
+}
+
+/// Refuses what is given twice: neither would win. `before` is what stands before the options.
+pub(crate) fn expect_once(before: &Config, names: &[&str]) -> Result<(), ConfigError> {
+    let is_before = |name: &str| match name {
+        "user" => before.get_user().is_some(),
+        "password" => before.get_password().is_some(),
+        "dbname" => before.get_dbname().is_some(),
+        "host" => !before.get_hosts().is_empty(),
+        "port" => !before.get_ports().is_empty(),
+        _ => false,
+    };
+    let mut all = names.iter().enumerate();
+    match all.find(|(at, name)| names[..*at].contains(name) || is_before(name)) {
+        None => Ok(()),
+        Some((_, name)) => Err(ConfigError::new(format!(
+            "the store's URL gives `{name}` twice; leave one out"
+        ))),
     }
 }
 

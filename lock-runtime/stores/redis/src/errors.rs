@@ -38,7 +38,7 @@ fn kind_of(text: &str) -> StoreErrorKind {
         Kind::Denied
     } else if has(&["LOCKVERSION"]) {
         Kind::OtherVersion
-    } else if has(&["OOM"]) {
+    } else if has(&["OOM"]) || says(&["'maxmemory'"]) {
         Kind::OutOfMemory
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
         Kind::ReadOnly
@@ -51,10 +51,12 @@ fn kind_of(text: &str) -> StoreErrorKind {
     }
 }
 
-/// True if the text says that the user lacks a right, in a script, where not every server puts a
-/// code before it.
+/// True if the text says that the user lacks a right, or is another one, where not every server
+/// puts a code before it: in a script, and before Redis 6.
 fn is_denied(text: &str) -> bool {
-    const TEXTS: [&str; 5] = [
+    const TEXTS: [&str; 7] = [
+        "invalid password",
+        "invalid username-password",
         "has no permissions",
         "ACL failure in script",
         "can't run this command",
@@ -75,8 +77,8 @@ pub(crate) enum Missing {
     Channel,
     /// The command itself.
     Command,
-    /// The command in scripts.
-    InScripts,
+    /// The server's leave, where hosts and proxies forbid commands to everybody.
+    Leave,
 }
 
 /// What is missing, if the server's words to a command say so: something that waiting does not
@@ -99,16 +101,16 @@ pub(crate) fn missing(said: &str) -> Option<Missing> {
     if says(&["unknown"]) && says(&["command"]) {
         return Some(Missing::Command);
     }
-    let refused = [
-        "not allowed from script",
-        "not allowed in script",
-        "not allowed inside",
-        "command not allowed",
-        "command is not allowed",
-        "not supported",
-        "unsupported command",
+    let forbidden = [
+        "not allowed",
+        "not available",
+        "not support",
+        "unsupported",
+        "disabled",
+        "undeclared key",
+        "bad lua script",
     ];
-    says(&refused).then_some(Missing::InScripts)
+    (says(&["command", "script"]) && says(&forbidden)).then_some(Missing::Leave)
 }
 
 /// True if the server is a replica: another server may be the master by now.
@@ -149,6 +151,11 @@ pub(crate) fn no_cluster_node() -> StoreError {
     other_kind("a server of its own", "`redis://host:port`")
 }
 
+/// True if the command may be carried out later, or soon elsewhere.
+pub(crate) fn is_passing(error: &RedisError) -> bool {
+    error.code() == Some("ASK") || kind(error).is_transient()
+}
+
 /// True if the cluster, or its part for this slot, is down.
 pub(crate) fn is_cluster_down(error: &RedisError) -> bool {
     error.code() == Some("CLUSTERDOWN")
@@ -186,7 +193,10 @@ pub(crate) fn advised(error: StoreError) -> StoreError {
     match error.kind() {
         StoreErrorKind::OutOfMemory => error.advise("raise `maxmemory` or free some"),
         StoreErrorKind::ReadOnly => {
-            error.advise("connect to the master, and check its persistence errors")
+            error.advise("connect to the master, and check its replicas and persistence errors")
+        }
+        StoreErrorKind::Loading if error.detail().contains("max number of clients") => {
+            error.advise("raise `maxclients`, or close connections")
         }
         StoreErrorKind::Denied => {
             error.advise("check user, password and the ACL rule (`~ns:* &ns:*`)")
@@ -224,5 +234,77 @@ pub(crate) fn text(error: &RedisError) -> String {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),
         (None, _) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As users of hosted servers and of other engines report them.
+    #[test]
+    fn the_words_of_servers_and_hosts_say_what_is_missing() {
+        use Missing::{Channel, Command, Key, Leave, Right};
+        for (said, expected) in [
+            (
+                "NOPERM this user has no permissions to run the 'evalsha' command",
+                Right,
+            ),
+            (
+                "NOPERM User app has no permissions to run the 'time' command",
+                Right,
+            ),
+            ("NOPERM No permissions to access a key", Key),
+            ("ACL failure in script: No permissions to access a key", Key),
+            (
+                "ERR The user executing the script can't access at least one of the keys",
+                Key,
+            ),
+            ("NOPERM No permissions to access a channel", Channel),
+            (
+                "ERR The user executing the script can't publish to the channel",
+                Channel,
+            ),
+            (
+                "ERR unknown command 'TIME', with args beginning with:",
+                Command,
+            ),
+            ("ERR Unknown Redis command called from script", Command),
+            (
+                "ERR unknown subcommand 'SHARDNUMSUB'. Try PUBSUB HELP.",
+                Command,
+            ),
+            ("ERR This Redis command is not allowed from scripts", Leave),
+            ("ERR This Valkey command is not allowed from script", Leave),
+            ("ERR command eval not support for normal user", Leave),
+            ("ERR command eval not support for your account", Leave),
+            ("ERR Command is not available: 'EVAL'", Leave),
+            (
+                "ERR bad lua script for redis cluster, all the keys …",
+                Leave,
+            ),
+            ("ERR script tried accessing undeclared key, key: k", Leave),
+            (
+                "ERR Write commands not allowed after non deterministic commands",
+                Leave,
+            ),
+        ] {
+            assert_eq!(missing(said), Some(expected), "{said}");
+        }
+        for passes in [
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "ERR command not allowed when used memory > 'maxmemory'.",
+            "LOADING Redis is loading the dataset in memory",
+            "READONLY You can't write against a read only replica.",
+            "NOREPLICAS Not enough good replicas to write.",
+            "MISCONF Redis is configured to save RDB snapshots, commands are disabled",
+            "BUSY Redis is busy running a script.",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            "CLUSTERDOWN The cluster is down",
+            "NOSCRIPT No matching script. Please use EVAL.",
+            "ERR max number of clients reached",
+        ] {
+            assert_eq!(missing(passes), None, "{passes}");
+        }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn apply(login: &Login, topology: &mut Topology) -> Result<(), Config
 
 fn apply_to(login: &Login, server: &mut ConnectionInfo) -> Result<(), ConfigError> {
     let mut settings = server.redis_settings().clone();
-    if let Some(username) = &login.username {
+    if let Some(username) = login.username.as_ref().filter(|name| !name.is_empty()) {
         given_once("username", settings.username())?;
         settings = settings.set_username(username);
     }

@@ -1,12 +1,20 @@
 //! [`Session`]: the identity of a connection, from the URL or from a provider.
 
-use lock_store::{Clock, CredentialsProvider, Instant, StoreError};
+use lock_store::{Clock, Credentials, CredentialsProvider, Instant, StoreError};
 
 /// A provider, and the client's clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'c> {
     pub(crate) provider: &'c CredentialsProvider,
     pub(crate) clock: &'c Clock,
+}
+
+/// User and password. Who has no other name is `default`.
+pub(crate) fn user_of(credentials: &Credentials) -> (&str, &str) {
+    match credentials.both() {
+        ("", password) => ("default", password),
+        both => both,
+    }
 }
 
 /// The identity of a connection, and how long it is valid.
@@ -30,7 +38,7 @@ impl Session {
         };
         if let Some(Asking { provider, clock }) = asking {
             let (credentials, again) = provider.ask(clock).await?;
-            let (username, password) = credentials.both();
+            let (username, password) = user_of(&credentials);
             let settings = session.settings.set_username(username);
             session.settings = settings.set_password(password);
             session.renew_at = again;

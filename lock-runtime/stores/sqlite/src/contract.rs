@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_store::rules;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
     Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockKey,
@@ -25,10 +26,10 @@ impl Store for SqliteStore {
         let named = |hold: Renewal| (self.name(&hold.claim.key), hold);
         let holds: Vec<_> = holds.into_iter().map(named).collect();
         self.call(by, move |step| {
-            let holds = holds.iter();
-            holds
-                .map(|(name, hold)| lock::renew(step, name, hold))
-                .collect()
+            let renew = |(name, hold): &(String, Renewal)| {
+                lock::with(step, name, |record| Ok(rules::renew(record, hold)))
+            };
+            holds.iter().map(renew).collect()
         })
     }
 
@@ -40,38 +41,40 @@ impl Store for SqliteStore {
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
         let name = self.name(&claim.key);
-        self.call(by, move |step| lock::fence(step, &name, &claim))
+        self.call_lock(by, name, move |record| rules::fence(record, &claim))
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
         let named = |request: Release| (self.name(&request.claim.key), request);
         let requests: Vec<_> = requests.into_iter().map(named).collect();
         self.call(by, move |step| {
-            let requests = requests.iter();
-            requests
-                .map(|(name, request)| lock::release(step, name, request))
-                .collect()
+            let release = |(name, request): &(String, Release)| {
+                lock::with(step, name, |record| rules::release(record, request))
+            };
+            requests.iter().map(release).collect()
         })
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
         let name = self.name(&claim.key);
-        self.call(by, move |step| lock::shrink(step, &name, &claim, permits))
+        self.call_lock(by, name, move |record| {
+            rules::shrink(record, &claim, permits)
+        })
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         let name = self.name(&request.claim.key);
-        self.call(by, move |step| lock::abandon(step, &name, &request))
+        self.call_lock(by, name, move |record| rules::abandon(record, &request))
     }
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         let name = self.name(&key);
-        self.call(by, move |step| lock::inspect(step, &name))
+        self.call_lock(by, name, move |record| rules::inspect(record))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         let name = self.name(&key);
-        self.call(by, move |step| lock::force_release(step, &name))
+        self.call_lock(by, name, move |record| rules::force_release(record))
     }
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::errors::{busy, is_busy, of_io, of_sqlite, replaced};
+use crate::errors::{busy, is_busy, not_writable, of_io, of_sqlite, replaced};
 use crate::files::{self, Files, Found, NotBegun, PAUSES, Writing, pause};
 use crate::guard::is_taken;
 use crate::schema;
@@ -65,6 +65,10 @@ impl Database {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error: rusqlite::Error| of_sqlite(&error, named);
         let connection = Connection::open_with_flags(named, flags).map_err(failed)?;
+        // SQLite opens what can't be written as well.
+        if connection.is_readonly("main").map_err(failed)? {
+            return Err(not_writable(named));
+        }
         connection.busy_handler(Some(pause)).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let path = connection.path().map_or(named, Path::new).to_owned();

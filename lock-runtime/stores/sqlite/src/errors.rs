@@ -8,10 +8,19 @@ use rusqlite::ErrorCode;
 
 const STANDS_STILL: &str = "another process writes to it; look for one that stands still";
 
+const RIGHTS: &str = "give this user the right to read and write the file and to create files in \
+                      its folder";
+
 /// Others keep this client from writing.
 pub(crate) fn busy(path: &Path) -> StoreError {
     let detail = format!("{} is locked", path.display());
     StoreError::new(StoreErrorKind::Timeout, detail).advise(STANDS_STILL)
+}
+
+/// By this user.
+pub(crate) fn not_writable(path: &Path) -> StoreError {
+    let detail = format!("{} can't be written by this user", path.display());
+    StoreError::new(StoreErrorKind::Misconfigured, detail).advise(RIGHTS)
 }
 
 /// Somebody takes the files away again and again.
@@ -40,10 +49,9 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
             StoreErrorKind::ReadOnly,
             "its disk does not work, or is full",
         ),
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
-            StoreErrorKind::Misconfigured,
-            "give this user the right to read and write the file and to create files in its folder",
-        ),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            (StoreErrorKind::Misconfigured, RIGHTS)
+        }
         Some(ErrorCode::NotADatabase) => (
             StoreErrorKind::Misconfigured,
             "it is no SQLite database; name another file",

@@ -1,9 +1,13 @@
 //! Where the database may be: in a folder of this machine that exists.
 
+use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use lock_store::ConfigError;
+use nix::libc;
 use nix::sys::statfs::statfs;
 
 /// File systems that several machines can share, by their numbers in the kernel. Locks on their
@@ -68,7 +72,36 @@ pub(crate) fn check(path: &Path) -> Result<(), ConfigError> {
             )?;
         }
     }
-    Ok(())
+    refuse_mounted(path)
+}
+
+/// The log and the index are found by the file's name, in its folder. As the only file that is
+/// mounted, it has others there than in the folder that it comes from.
+fn refuse_mounted(path: &Path) -> Result<(), ConfigError> {
+    let Ok(file) = path.canonicalize() else {
+        return Ok(());
+    };
+    match file.parent().map(mount_of) {
+        Some(Some(mount)) if mount_of(&file).is_some_and(|of_file| of_file != mount) => {
+            Err(ConfigError::new(format!(
+                "{} is mounted by itself, so its log would be another one than where it comes \
+                 from; mount the folder that it is in",
+                file.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The kernel's number of the mount that a path leads into.
+fn mount_of(path: &Path) -> Option<String> {
+    let mut options = File::options();
+    // It does not open the file: closing it would end SQLite's locks there.
+    let file = options.read(true).custom_flags(libc::O_PATH).open(path);
+    let info = format!("/proc/self/fdinfo/{}", file.as_ref().ok()?.as_raw_fd());
+    let info = fs::read_to_string(info).ok()?;
+    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    mount.map(str::to_owned)
 }
 
 fn refuse_shared(number: u64, path: &Path) -> Result<(), ConfigError> {

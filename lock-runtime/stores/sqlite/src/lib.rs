@@ -29,7 +29,6 @@ mod machine;
 mod mail;
 mod mailbox;
 mod open;
-mod queue;
 mod rate;
 mod schema;
 mod session;

@@ -1,109 +1,61 @@
-//! One key, and how the operations that grant and end holds change it. The rules are those of the
-//! embedded store.
+//! One lock, over rows: what the rules see and change in a transaction.
 
-use std::time::Duration;
+use lock_store::rules::{self, Holders, LockRecord, Waiting};
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Acquire, Acquired, AcquiredAll, Instant, Owner, Queue};
+use rusqlite::{OptionalExtension as _, Row, ToSql, params};
 
-use lock_store::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
-    Released, Renewal, Renewed,
-};
-
-use crate::holders::Holders;
+use crate::holders::{self, Sessions, columns, owner_of, permits_of};
 use crate::latch;
 use crate::machine::{duration, nanos};
-use crate::queue::{self, Place};
 use crate::step::Step;
-use crate::tokens::mint;
+use crate::tokens;
 
-/// What happens to the first place.
-enum Turn {
-    Served,
-    /// The places behind it wait until enough is free for it.
-    Blocks,
-    /// It is passed over until its client is heard.
-    PassedOver,
-    Ended,
+/// A lock during a transaction.
+pub(crate) struct Record<'r, 't> {
+    step: &'r mut Step<'t>,
+    name: &'r str,
+    holders: Holders,
+    sessions: Sessions,
 }
 
-/// Decides what happens to the first place.
-fn turn_of(step: &mut Step<'_>, holders: &Holders, first: &Place) -> rusqlite::Result<Turn> {
-    if first.has_ended(step.now) {
-        return Ok(Turn::Ended);
-    }
-    let lives = step.lives(first.session)?;
-    Ok(if !lives {
-        Turn::Ended
-    } else if first.stands_still(step.now) {
-        Turn::PassedOver
-    } else if holders.fits(first.permits) {
-        Turn::Served
-    } else if holders.is_other_kind(first.permits) {
-        // Its request learns of it when it asks again.
-        Turn::Ended
-    } else {
-        Turn::Blocks
-    })
+/// A place in the queue.
+pub(crate) struct Place {
+    number: i64,
+    session: i64,
+    owner: Owner,
 }
 
-/// Gives what is free to the first places in the queue, as long as it is enough for the next one.
-/// Stops at the place of this client's `me`, if given. Returns true there and at the end of the
-/// queue.
-fn hand_over(
+/// Runs one operation on one lock.
+pub(crate) fn with<T>(
     step: &mut Step<'_>,
     name: &str,
-    holders: &mut Holders,
-    me: Option<&Claim>,
-) -> rusqlite::Result<bool> {
-    while !holders.is_exclusive() {
-        let Some(first) = queue::first(step, name)? else {
-            queue::forget_one(step, name)?;
-            return Ok(true);
-        };
-        if me.is_some_and(|me| first.session == step.session && first.owner == me.owner) {
-            return Ok(true);
-        }
-        match turn_of(step, holders, &first)? {
-            Turn::Blocks => return Ok(false),
-            Turn::PassedOver => first.pass_over(step, name)?,
-            Turn::Ended => first.remove(step, name)?,
-            Turn::Served => {
-                first.remove(step, name)?;
-                let ends = step.now.saturating_add(first.first_lease);
-                holders.enter(step, first.session, first.owner, first.permits, ends)?;
-                let token = match first.tokens {
-                    0 => None,
-                    tokens => Some(mint(step, name, tokens)?),
-                };
-                step.tell_granted(first.session, first.owner, token);
-            }
-        }
-    }
-    Ok(false)
+    verb: impl FnOnce(&mut Record<'_, '_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let (before, sessions) = holders::load(step, name)?;
+    let mut record = Record {
+        step,
+        name,
+        holders: before.clone(),
+        sessions,
+    };
+    let value = verb(&mut record)?;
+    let Record {
+        step,
+        holders,
+        sessions,
+        ..
+    } = record;
+    holders::save(step, name, (&before, &holders), &sessions)?;
+    Ok(value)
 }
 
 /// Hands over what clients that are over have left.
 pub(crate) fn hand_over_freed(step: &mut Step<'_>) -> rusqlite::Result<()> {
     while let Some(name) = step.freed.pop() {
-        let mut holders = Holders::load(step, &name)?;
-        hand_over(step, &name, &mut holders, None)?;
+        with(step, &name, |record| rules::hand_over(record, None))?;
     }
     Ok(())
-}
-
-/// Grants this client's request.
-fn grant(
-    step: &mut Step<'_>,
-    name: &str,
-    holders: &mut Holders,
-    request: &Acquire,
-) -> rusqlite::Result<Option<u64>> {
-    let Claim { owner, permits, .. } = request.claim;
-    let ends = step.now.saturating_add(nanos(request.lease));
-    holders.enter(step, step.session, owner, permits, ends)?;
-    Ok(match request.tokens {
-        0 => None,
-        tokens => Some(mint(step, name, tokens)?),
-    })
 }
 
 pub(crate) fn acquire(
@@ -111,65 +63,15 @@ pub(crate) fn acquire(
     name: &str,
     request: &Acquire,
 ) -> rusqlite::Result<Acquired> {
-    if latch::is_there(step, name)? {
-        return Ok(Acquired::Conflict);
-    }
-    let mut holders = Holders::load(step, name)?;
-    let claim = &request.claim;
-    if let Some(owner) = request.instead_of {
-        let before = Claim::new(claim.key.clone(), owner, None);
-        if holders.has(&before) {
-            holders.leave(step, owner, Duration::ZERO)?;
-        }
-    }
-    let joins = request.queue == Queue::Join;
-    let queued = request.queue != Queue::Barge && queue::contains(step, name, claim.owner)?;
-    if joins && queued {
-        queue::is_heard(step, name)?;
-    }
-    let limit = holders.other_limit(claim.permits);
-    let mut mine = holders.has(claim);
-    if !mine {
-        if holders.is_other_kind(claim.permits) {
-            return Ok(Acquired::Conflict);
-        }
-        if !holders.is_exclusive() {
-            let barges = request.queue == Queue::Barge;
-            let next = barges || hand_over(step, name, &mut holders, Some(claim))?;
-            // The holders may have changed.
-            if holders.is_other_kind(claim.permits) {
-                return Ok(Acquired::Conflict);
+    with(step, name, |record| {
+        let acquired = rules::acquire(record, request)?;
+        if request.queue == Queue::Join && matches!(acquired, Acquired::Busy(_)) {
+            for session in record.sessions.values() {
+                record.step.awaits(*session);
             }
-            mine = next && holders.fits(claim.permits);
         }
-    }
-    if mine {
-        let token = grant(step, name, &mut holders, request)?;
-        // A hand-over stopped here: those behind may have their turn too.
-        if queued {
-            queue::leave(step, name, claim.owner)?;
-            hand_over(step, name, &mut holders, None)?;
-        }
-        let mut granted = Granted::new(token, request.tokens);
-        granted.limit = limit;
-        return Ok(Acquired::Granted(granted));
-    }
-    // Its place may have been forgotten meanwhile.
-    let queued = queued && queue::contains(step, name, claim.owner)?;
-    if joins {
-        if !queued {
-            queue::join(step, name, request)?;
-        }
-        for session in holders.sessions() {
-            step.awaits(session);
-        }
-    }
-    let first = holders.first();
-    let remaining = first.map(|(_, ends)| duration(ends - step.now));
-    let mut busy = Busy::new(remaining, queued || joins);
-    busy.holder = first.map(|(holder, _)| holder);
-    busy.limit = limit;
-    Ok(Acquired::Busy(busy))
+        Ok(acquired)
+    })
 }
 
 /// Takes all of them, or none.
@@ -178,124 +80,175 @@ pub(crate) fn acquire_all(
     requests: &[(String, Acquire)],
 ) -> rusqlite::Result<AcquiredAll> {
     for (at, (name, request)) in requests.iter().enumerate() {
-        if latch::is_there(step, name)? {
-            return Ok(AcquiredAll::Conflict(at));
-        }
-        let mut holders = Holders::load(step, name)?;
-        if holders.is_other_kind(request.claim.permits) {
-            return Ok(AcquiredAll::Conflict(at));
-        }
-        if request.queue == Queue::Respect && holders.is_empty() {
-            hand_over(step, name, &mut holders, None)?;
-        }
-        if !holders.is_empty() && !holders.has(&request.claim) {
-            return Ok(AcquiredAll::Busy(at));
+        let refused = with(step, name, |record| rules::refuse_one(record, at, request))?;
+        if let Some(refused) = refused {
+            return Ok(refused);
         }
     }
-    let mut tokens = Vec::with_capacity(requests.len());
-    for (name, request) in requests {
-        let mut holders = Holders::load(step, name)?;
-        tokens.push(grant(step, name, &mut holders, request)?);
-    }
-    Ok(AcquiredAll::granted(tokens))
+    let grant = |(name, request): &(String, Acquire)| {
+        with(step, name, |record| rules::grant(record, request))
+    };
+    let tokens: rusqlite::Result<_> = requests.iter().map(grant).collect();
+    tokens.map(AcquiredAll::granted)
 }
 
-pub(crate) fn renew(
-    step: &mut Step<'_>,
-    name: &str,
-    renewal: &Renewal,
-) -> rusqlite::Result<Renewed> {
-    let mut holders = Holders::load(step, name)?;
-    if !holders.has(&renewal.claim) {
-        return Ok(Renewed::Gone);
-    }
-    let ends = step.now.saturating_add(nanos(renewal.lease));
-    holders.prolong(step, renewal.claim.owner, ends)?;
-    Ok(Renewed::Renewed)
+fn first(row: &Row<'_>) -> rusqlite::Result<(Place, Waiting)> {
+    let (owner, ends) = (owner_of(row)?, row.get::<_, Option<i64>>("ends")?);
+    let place = Place {
+        number: row.get("number")?,
+        session: row.get("session")?,
+        owner,
+    };
+    let waiting = Waiting {
+        owner,
+        permits: permits_of(row)?,
+        first_lease: duration(row.get("first_lease")?),
+        tokens: row.get("tokens")?,
+        ends: ends.map(Instant::from_nanos),
+        heard: Instant::from_nanos(row.get("heard")?),
+    };
+    Ok((place, waiting))
 }
 
-pub(crate) fn fence(step: &mut Step<'_>, name: &str, claim: &Claim) -> rusqlite::Result<Fenced> {
-    if latch::is_there(step, name)? {
-        return Ok(Fenced::Conflict);
+impl LockRecord for Record<'_, '_> {
+    type Place = Place;
+    type Error = rusqlite::Error;
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.step.now)
     }
-    if !Holders::load(step, name)?.has(claim) {
-        return Ok(Fenced::Gone);
+
+    fn holders(&mut self) -> &mut Holders {
+        &mut self.holders
     }
-    mint(step, name, 1).map(Fenced::Token)
+
+    fn is_latch(&mut self) -> rusqlite::Result<bool> {
+        latch::is_there(self.step, self.name)
+    }
+
+    fn mint(&mut self, tokens: u32) -> rusqlite::Result<u64> {
+        tokens::mint(self.step, self.name, tokens)
+    }
+
+    fn first(&mut self) -> rusqlite::Result<Option<(Place, Waiting)>> {
+        let mut row = self.step.rows.prepare_cached(
+            "SELECT * FROM place WHERE name = ?1 AND passed_over IS NULL ORDER BY number LIMIT 1",
+        )?;
+        row.query_row([self.name], first).optional()
+    }
+
+    fn is_of(&self, place: &Place, request: &Acquire) -> bool {
+        place.session == self.step.session && place.owner == request.claim.owner
+    }
+
+    fn listens(&mut self, place: &Place) -> rusqlite::Result<bool> {
+        self.step.lives(place.session)
+    }
+
+    fn notify(&mut self, place: &Place, token: Option<u64>) {
+        self.sessions.insert(place.owner, place.session);
+        self.step.tell_granted(place.session, place.owner, token);
+    }
+
+    fn suspend(&mut self, place: &Place) -> rusqlite::Result<()> {
+        self.change(
+            "UPDATE place SET passed_over = ?4
+             WHERE name = ?1 AND session = ?2 AND (number = ?3 OR passed_over IS NOT NULL)",
+            params![self.name, place.session, place.number, self.step.now],
+        )
+    }
+
+    fn remove(&mut self, place: &Place) -> rusqlite::Result<()> {
+        self.change(
+            "DELETE FROM place WHERE name = ?1 AND number = ?2",
+            params![self.name, place.number],
+        )
+    }
+
+    fn is_queued(&mut self, request: &Acquire) -> rusqlite::Result<bool> {
+        if request.queue == Queue::Barge {
+            return Ok(false);
+        }
+        let (client, number) = columns(request.claim.owner);
+        let mut place = self.step.rows.prepare_cached(
+            "SELECT 1 FROM place WHERE name = ?1 AND session = ?2 AND client = ?3 AND request = ?4",
+        )?;
+        place.exists(params![self.name, self.step.session, client, number])
+    }
+
+    fn join(&mut self, request: &Acquire) -> rusqlite::Result<()> {
+        let waiting = Waiting::of(request, self.now());
+        let (client, number) = columns(waiting.owner);
+        self.change(
+            "INSERT INTO place (
+                name, number, session, client, request, permits, capacity,
+                first_lease, ends, tokens, heard
+             ) VALUES (
+                ?1, (SELECT coalesce(max(number), 0) + 1 FROM place WHERE name = ?1),
+                ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+             )",
+            params![
+                self.name,
+                self.step.session,
+                client,
+                number,
+                waiting.permits.map(|permits| permits.count),
+                waiting.permits.map(|permits| permits.of),
+                nanos(waiting.first_lease),
+                waiting.ends.map(Instant::as_nanos),
+                waiting.tokens,
+                waiting.heard.as_nanos(),
+            ],
+        )?;
+        let mut suspended = self.step.rows.prepare_cached(
+            "SELECT 1 FROM place
+             WHERE name = ?1 AND session = ?2 AND passed_over IS NOT NULL",
+        )?;
+        match suspended.exists(params![self.name, self.step.session])? {
+            true => self.hear(request),
+            false => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, _request: &Acquire) -> rusqlite::Result<()> {
+        self.change(
+            "UPDATE place SET heard = ?3, passed_over = NULL WHERE name = ?1 AND session = ?2",
+            params![self.name, self.step.session, self.step.now],
+        )?;
+        self.forget_one()
+    }
+
+    fn leave(&mut self, request: &Acquire) -> rusqlite::Result<()> {
+        let (client, number) = columns(request.claim.owner);
+        self.change(
+            "DELETE FROM place
+             WHERE name = ?1 AND session = ?2 AND client = ?3 AND request = ?4",
+            params![self.name, self.step.session, client, number],
+        )
+    }
+
+    fn forget_one(&mut self) -> rusqlite::Result<()> {
+        self.change(
+            "DELETE FROM place WHERE name = ?1 AND passed_over < ?2 AND number = (
+                SELECT min(number) FROM place WHERE name = ?1 AND passed_over IS NOT NULL
+             )",
+            params![self.name, self.step.now.saturating_sub(nanos(QUEUE_TTL))],
+        )
+    }
+
+    fn places(&mut self) -> rusqlite::Result<usize> {
+        let mut count = self
+            .step
+            .rows
+            .prepare_cached("SELECT count(*) FROM place WHERE name = ?1")?;
+        let count: i64 = count.query_row([self.name], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
 }
 
-fn released(held: bool) -> Released {
-    if held {
-        Released::Released
-    } else {
-        Released::NotHeld
+impl Record<'_, '_> {
+    fn change(&self, statement: &str, with: &[&dyn ToSql]) -> rusqlite::Result<()> {
+        self.step.rows.prepare_cached(statement)?.execute(with)?;
+        Ok(())
     }
-}
-
-pub(crate) fn release(
-    step: &mut Step<'_>,
-    name: &str,
-    request: &Release,
-) -> rusqlite::Result<Released> {
-    let mut holders = Holders::load(step, name)?;
-    let held = holders.has(&request.claim);
-    if held {
-        holders.leave(step, request.claim.owner, request.keep)?;
-    }
-    hand_over(step, name, &mut holders, None)?;
-    Ok(released(held))
-}
-
-pub(crate) fn shrink(
-    step: &mut Step<'_>,
-    name: &str,
-    claim: &Claim,
-    permits: u32,
-) -> rusqlite::Result<Released> {
-    let mut rest = claim.clone();
-    if let Some(held) = &mut rest.permits {
-        held.count = permits;
-    }
-    let mut holders = Holders::load(step, name)?;
-    let held = holders.has(claim);
-    if held {
-        holders.shrink(step, claim.owner, permits)?;
-    }
-    let done = held || holders.has(&rest);
-    hand_over(step, name, &mut holders, None)?;
-    Ok(released(done))
-}
-
-pub(crate) fn abandon(
-    step: &mut Step<'_>,
-    name: &str,
-    request: &Acquire,
-) -> rusqlite::Result<Released> {
-    queue::leave(step, name, request.claim.owner)?;
-    let end = Release::new(request.claim.clone(), Duration::ZERO);
-    release(step, name, &end)
-}
-
-pub(crate) fn inspect(step: &mut Step<'_>, name: &str) -> rusqlite::Result<Option<Inspection>> {
-    if latch::is_there(step, name)? {
-        return Ok(None);
-    }
-    let holders = Holders::load(step, name)?;
-    let last = holders.last();
-    let mut found = Inspection::free(queue::len(step, name)?);
-    found.remaining = last.as_ref().map(|(_, ends)| duration(ends - step.now));
-    found.holder = last.map(|(holder, _)| holder);
-    found.holders = holders.len();
-    Ok(Some(found))
-}
-
-pub(crate) fn force_release(step: &mut Step<'_>, name: &str) -> rusqlite::Result<Option<bool>> {
-    if latch::is_there(step, name)? {
-        return Ok(None);
-    }
-    let mut holders = Holders::load(step, name)?;
-    let held = !holders.is_empty();
-    holders.clear(step)?;
-    hand_over(step, name, &mut holders, None)?;
-    Ok(Some(held))
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lock_store::{RateRequest, Rated, TokenBucket};
+use lock_store::rules::TokenBucket;
+use lock_store::{RateRequest, Rated};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::machine::{duration, nanos};

@@ -11,6 +11,7 @@ use lock_store::{
 use tokio::sync::oneshot;
 
 use crate::job::{Begun, Call, Job};
+use crate::lock::{self, Record};
 use crate::mailbox::LINK;
 use crate::step::Step;
 use crate::worker::State;
@@ -43,6 +44,15 @@ impl SqliteStore {
 
     fn error(&self, kind: StoreErrorKind, what: &str) -> StoreError {
         StoreError::new(kind, format!("{}: {what}", self.path.display()))
+    }
+
+    /// Sends a request about one lock to the thread, now.
+    pub(crate) fn call_lock<T, V>(&self, by: Instant, name: String, verb: V) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        V: Fn(&mut Record<'_, '_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.call(by, move |step| lock::with(step, &name, &verb))
     }
 
     /// Sends a request to the thread, now.

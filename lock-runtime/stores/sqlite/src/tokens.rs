@@ -1,5 +1,6 @@
-//! Fencing tokens: `max(last + 1, the store's time in microseconds)`.
+//! Fencing tokens, over rows.
 
+use lock_store::rules::next_token;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::step::Step;
@@ -10,8 +11,7 @@ pub(crate) fn mint(step: &mut Step<'_>, name: &str, tokens: u32) -> rusqlite::Re
         .rows
         .prepare_cached("SELECT token FROM fence WHERE name = ?1")?;
     let last: Option<i64> = last.query_row([name], |row| row.get(0)).optional()?;
-    let next = last.map_or(0, |last| last.cast_unsigned() + 1);
-    let first = step.micros.max(next);
+    let first = next_token(last.map_or(0, i64::cast_unsigned), step.micros);
     let last = first + u64::from(tokens) - 1;
     step.rows
         .prepare_cached("INSERT OR REPLACE INTO fence (name, token) VALUES (?1, ?2)")?

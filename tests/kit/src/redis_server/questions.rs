@@ -112,7 +112,8 @@ pub(super) async fn is_ready(client: redis::Client, process_id: u32) -> bool {
         return false;
     };
     let has = |wanted: &str| information.lines().any(|line| line == wanted);
-    let ready = has("loading:0") || has("redis_mode:sentinel");
+    let is_sentinel = ["redis", "server"].map(|what| has(&format!("{what}_mode:sentinel")));
+    let ready = has("loading:0") || is_sentinel.contains(&true);
     has(&format!("process_id:{process_id}")) && ready
 }
 

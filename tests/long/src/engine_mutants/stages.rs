@@ -68,17 +68,6 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("multi_lock_races", &[]),
             Stage::new("cost", &[]).threads(6).apart(),
             Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..1200")]),
-            // What the engine itself can take out: the others are of the store and of the
-            // simulation.
-            Stage::new(
-                "simulation",
-                &[
-                    "mistakes::an_unpolled",
-                    "mistakes::patience",
-                    "mistakes::a_verdict",
-                    "mistakes::an_extension",
-                ],
-            ),
             Stage::new("faults", &[]).threads(8).apart(),
             Stage::new("topology", &[]).threads(4).apart(),
         ]);

@@ -4,7 +4,6 @@ use crate::mutants::Known;
 
 const AGAIN: &str = "told again what is known, nothing changes";
 const LOOKS: &str = "who is woken for nothing looks, and sleeps on";
-const READ: &str = "the clock was read a moment ago, and nothing was waited for since";
 const ENDS: &str = "it is dropped at the end of the block, which is here";
 const WAKES: &str = "only the order of wake-ups changes, and nobody relies on it";
 const RACE: &str =
@@ -14,7 +13,7 @@ const LOST: &str = "at its deadline a hold is lost, whatever else was to be done
 pub(super) const KNOWN: &[Known] = &[
     (
         "acquire/command.rs",
-        "if self.expecting && self.over != link",
+        "if self.registered && self.grant_link != link",
         "&& → ||",
         [1, 1],
         AGAIN,
@@ -25,13 +24,6 @@ pub(super) const KNOWN: &[Known] = &[
         ">= → >",
         [1, 1],
         "a poll at that very instant is the one by which the command's own time ends",
-    ),
-    (
-        "acquire/command.rs",
-        "self.give_up_previous();",
-        "deleted",
-        [1, 2],
-        "a command is cut when its request ends or its key is given up, which ends it as well",
     ),
     (
         "acquire/grant.rs",
@@ -53,41 +45,6 @@ pub(super) const KNOWN: &[Known] = &[
         "+ → -",
         [1, 1],
         "it says what it does next before the patrol has looked five times",
-    ),
-    (
-        "acquire/one.rs",
-        "*now = self.engine.clock.now();",
-        "deleted",
-        [1, 2],
-        READ,
-    ),
-    (
-        "acquire/one.rs",
-        "*now = self.engine.clock.now();",
-        "deleted",
-        [2, 2],
-        READ,
-    ),
-    (
-        "acquire/one.rs",
-        "waiting.barges = false;",
-        "deleted",
-        [1, 2],
-        "who may be passed a hold barges no more since it waits for that",
-    ),
-    (
-        "acquire/one.rs",
-        "waiting.state = State::Asks;",
-        "deleted",
-        [2, 4],
-        "only the first is passed a hold, and it moves up to that state",
-    ),
-    (
-        "acquire/one.rs",
-        "(waiting.barges, waiting.asked) = (false, true);",
-        "true",
-        [1, 1],
-        "the reply makes it ask for a place, too, before the next command",
     ),
     (
         "background/watchdog.rs",
@@ -181,13 +138,6 @@ pub(super) const KNOWN: &[Known] = &[
         "the watcher is a task of the client's own thread, which runs nothing inside of a wake-up",
     ),
     (
-        "acquire/giving_up.rs",
-        "let over = now >= self.budget.loses_patience",
-        ">= → >",
-        [1, 1],
-        "at that instant the verdict is the same error",
-    ),
-    (
         "background/shutdown.rs",
         "self.send_release(&hold, false, true);",
         "true",
@@ -216,24 +166,24 @@ pub(super) const KNOWN: &[Known] = &[
         "both are set below",
     ),
     (
-        "local_queue/marker.rs",
+        "local_queue/tenure.rs",
         "drop(next);",
         "deleted",
         [1, 1],
         ENDS,
     ),
     (
-        "local_queue/passed_over.rs",
+        "local_queue/skipped.rs",
         "drop(next);",
         "deleted",
         [1, 1],
         WAKES,
     ),
     (
-        "local_queue/releasing.rs",
+        "local_queue/queue.rs",
         "drop(first);",
         "deleted",
-        [1, 1],
+        [2, 2],
         ENDS,
     ),
     (
@@ -244,15 +194,8 @@ pub(super) const KNOWN: &[Known] = &[
         ENDS,
     ),
     (
-        "liveness/key.rs",
-        ".is_some_and(|it| is_silence(&it.error))",
-        "is_some_and → is_none_or",
-        [1, 1],
-        "without a failure there is none to forget",
-    ),
-    (
         "reentrancy/gate.rs",
-        "pub(super) fn now(gate: &NestedGate, shared: bool)",
+        "pub(crate) fn enter_now(self: &Arc<Self>, shared: bool)",
         "returns None",
         [1, 1],
         "who waits for an open gate passes it at once, too",

@@ -1,5 +1,5 @@
 //! Drives the two stores with the same random commands. Both give the same replies and announce the
-//! same grants.
+//! same grants. The embedded store is compared with the rules alone, too.
 //!
 //! `LOCK_DRIFT_COMMANDS` sets how many (default 50,000). `LOCK_DRIFT_SEED` runs one seed only.
 #![expect(
@@ -10,6 +10,7 @@
 
 mod latches;
 mod locks;
+mod rules;
 mod several;
 
 use std::collections::HashMap;

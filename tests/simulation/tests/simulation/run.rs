@@ -1,6 +1,7 @@
 //! One run: a seed from beginning to end.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,6 +52,18 @@ pub(crate) fn run(seed: u64, mistake: Option<Mistake>, traced: bool) -> Report {
     })
 }
 
+/// The first of these seeds with a violation that this check finds.
+pub(crate) fn first_found(
+    mut seeds: Range<u64>,
+    mistake: Option<Mistake>,
+    by: Check,
+) -> Option<u64> {
+    seeds.find(|seed| {
+        let violations = run(*seed, mistake, false).violations;
+        violations.iter().any(|(check, _)| *check == by)
+    })
+}
+
 /// Runs a future in simulated time.
 pub(crate) fn in_simulation<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread()
@@ -83,11 +96,7 @@ pub(crate) async fn connect(
 ) -> Service {
     let pause = Pause::default();
     let (network, wires) = (Arc::clone(world), rng.fork());
-    let mut builder =
-        LockClient::builder().simulated(Handle::current(), id(number).0, pause.clone());
-    if let Some(mend) = network.servers[0].wrong().mend() {
-        builder = builder.without(mend);
-    }
+    let builder = LockClient::builder().simulated(Handle::current(), id(number).0, pause.clone());
     let wait = Duration::from_millis(wires.clone().pick(&[3000, 10_000]));
     let client = builder
         .store({

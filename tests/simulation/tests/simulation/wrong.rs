@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use lock_runtime::{LockKey, Mend};
+use lock_runtime::LockKey;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, Instant, Owner, Permits, Queue,
     Release, Released, Renewal, Renewed, Store, StoreFuture,
@@ -41,24 +41,8 @@ pub(crate) enum Mistake {
     OnePermitTooMany,
     /// A writer is let in beside readers.
     WritesBesideReaders,
-    /// In the client: a task that is not polled keeps its place.
-    PassesNobodyOver,
-    /// In the client: a wait without end for a key is patient as long as any key's server answers.
-    IsPatientWithAllKeysAsOne,
-    /// In the client: whether a key is busy is judged by replies about any key.
-    JudgesAllKeysAsOne,
-    /// In the client: a release does not cover an extension that was not answered.
-    ForgetsExtensionsUnheardOf,
-    /// In the client: what a guard has lent to nested requests outlives it.
-    LendsForEver,
-    /// In the client: whatever is polled in a body shares its hold.
-    SharesWithEveryTask,
-    /// In the client: a nested request that is not polled keeps its place.
-    PassesNobodyOverInside,
     /// An acquire that goes on to those behind it does not tell them.
     ServesThoseBehindSilently,
-    /// In the client: who follows one that was granted a share waits for its own poll.
-    PollsOneAfterTheOther,
     /// In the client's store: holds of a slot that has half moved are renewed together or not at
     /// all.
     RenewsOnlyTogether,
@@ -83,23 +67,6 @@ impl std::fmt::Debug for Wrong {
     }
 }
 
-impl Mistake {
-    /// The mend that this mistake takes out of the client.
-    pub(crate) fn mend(self) -> Option<Mend> {
-        match self {
-            Self::PassesNobodyOver => Some(Mend::Patrol),
-            Self::LendsForEver => Some(Mend::OuterEnds),
-            Self::SharesWithEveryTask => Some(Mend::ChainOfOneTask),
-            Self::PassesNobodyOverInside => Some(Mend::PatrolOfNested),
-            Self::IsPatientWithAllKeysAsOne => Some(Mend::PatienceOfTheKey),
-            Self::JudgesAllKeysAsOne => Some(Mend::VerdictOfTheKey),
-            Self::ForgetsExtensionsUnheardOf => Some(Mend::ReleaseOfWhatMayBeStored),
-            Self::PollsOneAfterTheOther => Some(Mend::TurnOfTheNext),
-            _ => None,
-        }
-    }
-}
-
 impl Wrong {
     pub(crate) fn new(mistake: Option<Mistake>) -> Self {
         Self {
@@ -114,11 +81,6 @@ impl Wrong {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
-    }
-
-    /// The mend that clients are without.
-    pub(crate) fn mend(&self) -> Option<Mend> {
-        self.mistake.and_then(Mistake::mend)
     }
 
     pub(crate) fn is(&self, mistake: Mistake) -> bool {

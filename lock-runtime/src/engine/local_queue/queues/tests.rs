@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_store::{ClientId, Owner};
 
 use super::*;
-use crate::config::LOOKS_UNTIL_PASSED_OVER;
+use crate::config::LOOKS_UNTIL_SKIPPED;
 use crate::engine::fencing::window::TokenWindow;
 use crate::engine::local_queue::Tenure;
 
@@ -124,7 +124,7 @@ fn a_waiter_is_given_one_hold_and_who_leaves_gives_it_back() {
 }
 
 #[test]
-fn who_is_overdue_at_five_looks_in_a_row_is_passed_over() {
+fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     let (all, key) = (Queues::new(), key("k"));
     assert!(all.queues.look(all.start).is_none());
     let (first, _) = all.joins(&key, 0);
@@ -138,20 +138,20 @@ fn who_is_overdue_at_five_looks_in_a_row_is_passed_over() {
             lock_store::Link(0),
         )),
     );
-    all.queues.patrols(first.queue());
-    all.queues.patrols(first.queue());
+    all.queues.put_on_patrol(first.queue());
+    all.queues.put_on_patrol(first.queue());
     let look = || all.queues.look(all.start).map(|found| found.len());
     // The first look finds nothing, since it has not seen the waiter before.
-    for _ in 0..LOOKS_UNTIL_PASSED_OVER {
+    for _ in 0..LOOKS_UNTIL_SKIPPED {
         assert_eq!(look(), Some(0));
     }
     assert_eq!(look(), Some(1));
-    assert!(first.signal.was_passed_over() && !second.signal.was_passed_over());
+    assert!(first.signal.was_skipped() && !second.signal.was_skipped());
     assert!(second.standing().is_first);
     // What the store has said to them counts as long as anybody waits.
     assert!(second.liveness().answered().is_some());
     // It was seen before it became the first.
-    for _ in 1..LOOKS_UNTIL_PASSED_OVER {
+    for _ in 1..LOOKS_UNTIL_SKIPPED {
         assert_eq!(look(), Some(0));
     }
     assert_eq!(look(), Some(1));
@@ -159,7 +159,7 @@ fn who_is_overdue_at_five_looks_in_a_row_is_passed_over() {
     // Nobody is left, and the next one is looked after again.
     assert!(look().is_none());
     let (third, _) = all.joins(&key, 2);
-    all.queues.patrols(third.queue());
+    all.queues.put_on_patrol(third.queue());
     assert_eq!(look(), Some(0));
 }
 
@@ -167,41 +167,43 @@ fn who_is_overdue_at_five_looks_in_a_row_is_passed_over() {
 fn one_that_reacts_between_two_looks_is_counted_anew() {
     let (all, key) = (Queues::new(), key("k"));
     let (waiter, _) = all.joins(&key, 0);
-    all.queues.patrols(waiter.queue());
+    all.queues.put_on_patrol(waiter.queue());
     for _ in 0..4 {
-        for _ in 0..LOOKS_UNTIL_PASSED_OVER {
+        for _ in 0..LOOKS_UNTIL_SKIPPED {
             assert!(
                 all.queues
                     .look(all.start)
                     .is_some_and(|found| found.is_empty())
             );
         }
-        waiter.signal.doing(Doing::Looks(all.start));
+        waiter.signal.note_doing(Doing::Looks(all.start));
         assert!(
             all.queues
                 .look(all.start)
                 .is_some_and(|found| found.is_empty())
         );
-        waiter.signal.doing(Doing::Sleeps(all.start));
+        waiter.signal.note_doing(Doing::Sleeps(all.start));
     }
 }
 
 #[test]
-fn a_row_that_nobody_polls_is_passed_over_in_growing_groups_and_who_reacts_stays() {
+fn a_row_that_nobody_polls_is_skipped_in_growing_groups_and_who_reacts_stays() {
     let (all, key) = (Queues::new(), key("k"));
     let join = |at| {
         let (waiter, _) = all.joins(&key, at);
-        waiter.signal.doing(Doing::Sleeps(all.start + 1000 * MS));
+        waiter
+            .signal
+            .note_doing(Doing::Sleeps(all.start + 1000 * MS));
         waiter
     };
     let row: Vec<_> = (0..30).map(join).collect();
     let polled = &row[3];
-    all.queues.patrols(polled.queue());
+    all.queues.put_on_patrol(polled.queue());
     polled.queue().wake_first();
     let mut groups = Vec::new();
-    for _ in 0..3 * (LOOKS_UNTIL_PASSED_OVER + 1) {
+    for _ in 0..3 * (LOOKS_UNTIL_SKIPPED + 1) {
         groups.extend(all.queues.look(all.start).map(|found| found.len()));
-        assert!(!polled.signal.take().passed_over);
+        assert!(!polled.signal.take().skipped);
     }
     groups.retain(|found| *found > 0);
     // The second group is of eight, one of which is polled. The third has all the others.
@@ -211,8 +213,8 @@ fn a_row_that_nobody_polls_is_passed_over_in_growing_groups_and_who_reacts_stays
     // A new row begins with one.
     let row: Vec<_> = (0..3).map(join).collect();
     row[0].queue().wake_first();
-    all.queues.patrols(row[0].queue());
-    let looks = (0..2 * (LOOKS_UNTIL_PASSED_OVER + 1)).filter_map(|_| all.queues.look(all.start));
+    all.queues.put_on_patrol(row[0].queue());
+    let looks = (0..2 * (LOOKS_UNTIL_SKIPPED + 1)).filter_map(|_| all.queues.look(all.start));
     let found = looks.map(|found| found.len()).filter(|found| *found > 0);
     assert_eq!(found.collect::<Vec<_>>(), [1, 2]);
 }
@@ -243,16 +245,16 @@ fn a_queue_that_many_have_left_keeps_little_room() {
 }
 
 #[test]
-fn one_that_is_polled_again_as_it_is_passed_over_is_woken() {
+fn one_that_is_polled_again_as_it_is_skipped_is_woken() {
     let (all, key) = (Queues::new(), key("k"));
     let (waiter, _) = all.joins(&key, 0);
     // It has found nothing in its inbox, and sleeps again.
     let signal = Arc::clone(&waiter.signal);
-    assert!(!signal.take().passed_over);
+    assert!(!signal.take().skipped);
     let mut sleeps = pin!(signal.notified());
     let mut context = Context::from_waker(Waker::noop());
     assert!(sleeps.as_mut().poll(&mut context).is_pending());
-    assert!(PassedOver::take(waiter.queue(), waiter.ticket).is_some());
+    assert!(Skipped::take(waiter.queue(), waiter.ticket).is_some());
     assert!(sleeps.as_mut().poll(&mut context).is_ready());
-    assert!(signal.take().passed_over);
+    assert!(signal.take().skipped);
 }

@@ -42,7 +42,7 @@ fn overdue(start: Instant, doing: Doing, is_first: bool, looks: &[(Between, u32)
             Between::Woken => drop(signal.wake_up()),
             Between::Reacts => drop(signal.take()),
             Between::Polled => {
-                let mut polls = pin!(signal.polls(std::future::pending::<()>(), || false));
+                let mut polls = pin!(signal.poll_answer(std::future::pending::<()>(), || false));
                 let waker = Waker::noop();
                 assert!(
                     polls
@@ -51,7 +51,7 @@ fn overdue(start: Instant, doing: Doing, is_first: bool, looks: &[(Between, u32)
                         .is_pending()
                 );
             }
-            Between::Does(doing) => signal.doing(doing),
+            Between::Does(doing) => signal.note_doing(doing),
         }
         signal.is_overdue(start + *at * MS, is_first)
     };
@@ -124,28 +124,28 @@ fn who_is_not_the_first_need_only_heed_an_answer_and_what_it_was_given() {
 #[test]
 fn what_was_used_is_not_taken_and_what_was_taken_is_not_used() {
     let signal = Signal::new(Doing::Sleeps(Instant::now()));
-    assert!(!signal.was_passed_over());
+    assert!(!signal.was_skipped());
     assert!(signal.claim() && signal.claim());
-    assert!(signal.pass_over().is_none());
+    assert!(signal.skip().is_none());
     let signal = Signal::new(Doing::Sleeps(Instant::now()));
     drop(signal.granted(grant()));
-    let taken = signal.pass_over();
+    let taken = signal.skip();
     assert!(taken.is_some_and(|taken| !taken.is_unanswered && taken.asked.is_none()));
-    assert!(signal.was_passed_over() && !signal.claim());
+    assert!(signal.was_skipped() && !signal.claim());
     // It hears of this, and of nothing that comes later.
     drop(signal.granted(grant()));
     signal.recheck();
     let inbox = signal.take();
-    assert!(inbox.passed_over && inbox.granted.is_none() && !inbox.recheck);
+    assert!(inbox.skipped && inbox.granted.is_none() && !inbox.recheck);
 }
 
 #[test]
-fn the_command_of_a_waiter_that_is_passed_over_is_known() {
+fn the_command_of_a_waiter_that_is_skipped_is_known() {
     let now = Instant::now();
     let signal = Signal::new(Doing::Sleeps(now));
     let (via, tokens, wait) = (Link(3), 2, Some(MS));
-    signal.asks(now, Asked { via, tokens, wait });
-    let taken = signal.pass_over();
+    signal.note_asking(now, Asked { via, tokens, wait });
+    let taken = signal.skip();
     assert!(taken.as_ref().is_some_and(|taken| taken.is_unanswered));
     let asked = taken.and_then(|taken| taken.asked);
     assert!(asked.is_some_and(|asked| asked.via == via && asked.tokens == tokens));

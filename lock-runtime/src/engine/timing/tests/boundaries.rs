@@ -1,22 +1,10 @@
 //! Each rule exactly at its limit.
 
 use crate::engine::timing::*;
-use crate::mends::TakenOut;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
-pub(super) const DEFAULTS: Defaults = Defaults {
-    lease: Duration::from_secs(30),
-    wait: Duration::from_secs(10),
-    command_timeout: Duration::from_millis(500),
-    local_handoffs: 64,
-    warn_after: Duration::from_secs(30),
-    warn_held_after: Duration::from_secs(300),
-    unavailable_after: None,
-    local_tenure: Duration::from_millis(10),
-    trusts_messages: true,
-    taken_out: TakenOut::NOTHING,
-};
+pub(super) const DEFAULTS: Defaults = Defaults::STANDARD;
 
 fn budget(started: Instant, wait: Wait) -> Budget {
     Budget::new(started, wait, &DEFAULTS)

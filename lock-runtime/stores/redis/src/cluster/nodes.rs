@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use lock_store::{Failure, Instant, Link, Mutex, StoreError, StoreErrorKind};
-use redis::{ConnectionInfo, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::cluster_slots::{self, SlotMap};
 use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
@@ -171,6 +171,9 @@ impl Cluster {
         if state.closed {
             return Err(errors::shut_down());
         }
+        if address.port == 0 {
+            return Err(self.without_port(address));
+        }
         let (cluster, own) = (Weak::clone(&self.this), Arc::clone(address));
         let believes = move |channel: &[u8]| {
             let cluster = cluster.upgrade();
@@ -185,6 +188,14 @@ impl Cluster {
         );
         state.nodes.insert(Arc::clone(address), Arc::clone(&node));
         Ok(node)
+    }
+
+    /// The error for a node that is reached with TLS only, or without only.
+    fn without_port(&self, address: &ServerAddress) -> StoreError {
+        let is_tls = matches!(self.template.addr(), ConnectionAddr::TcpTls { .. });
+        let write = self.context.access.other_scheme(is_tls);
+        let text = format!("the cluster's map names no port for connections of this kind; {write}");
+        StoreError::new(StoreErrorKind::Misconfigured, text).of(&address.to_string())
     }
 
     /// The word of the cluster for an address, unless that is in the URL.

@@ -102,11 +102,20 @@ impl Cluster {
         if errors::is_try_again(error) {
             return Some(Redirect::TryAgain);
         }
-        let (addr, _) = error.redirect_node()?;
-        let ServerAddress { host, port } = ServerAddress::read(addr)?;
-        let host = Some(host.as_str()).filter(|host| is_host(host));
-        let is_ask = matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Ask));
-        Some(match self.redirected(host, port, asked) {
+        let is_ask = match error.kind() {
+            ErrorKind::Server(ServerErrorKind::Ask) => true,
+            ErrorKind::Server(ServerErrorKind::Moved) => false,
+            _ => return None,
+        };
+        let to = error
+            .redirect_node()
+            .and_then(|(addr, _)| ServerAddress::read(addr))
+            .filter(|to| to.port != 0)
+            .and_then(|ServerAddress { host, port }| {
+                let host = Some(host.as_str()).filter(|host| is_host(host));
+                self.redirected(host, port, asked)
+            });
+        Some(match to {
             None => Redirect::Elsewhere,
             Some(to) if is_ask => Redirect::Ask(to),
             Some(to) => Redirect::Moved(to),

@@ -10,7 +10,7 @@ if type(left) == 'table' and not string.find(left.err, 'WRONGTYPE') then return 
 if left == 1 then tidy(at) end
 local state, held = state_of(at, time), nil
 if state.err then return 0 end
-held, permits = held_by(at, state, owner, permits)
+held, permits = has(at, state, owner, permits)
 if held then leave(at, state, owner, permits) end
 -- A big request that is gone now may have blocked the waiters behind it.
 if not state.holder then hand_over(at, state, ARGV[3], time) end

@@ -13,22 +13,22 @@ local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end
 if instead_of and state.holder == instead_of then leave(at, state, instead_of, 0) end
-local since = ARGV[4] == 'join' and look_again(at, me, place.client, ARGV[6], time)
+local since = ARGV[4] == 'join' and hear(at, me, place.client, ARGV[6], time)
 
 local function conflict()
   settle(at, state)
   return redis.error_reply('WRONGTYPE another kind of lock')
 end
 
-local held, has = held_by(at, state, owner, permits)
+local held, part = has(at, state, owner, permits)
 local mine = held
 local others = state.shared and state.used > 0 and state.of ~= of and state.of or nil
 if not held then
-  if other_kind(state, permits, of) then return conflict() end
+  if is_other_kind(state, permits, of) then return conflict() end
   if not state.holder then
     mine = ARGV[4] == 'barge' or hand_over(at, state, channels, time, me)
     -- The hand-over may have changed the holder.
-    if other_kind(state, permits, of) then return conflict() end
+    if is_other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)
   end
 end
@@ -48,8 +48,8 @@ if mine then
     if redis.call('PTTL', at.lock) < lease then redis.call('PEXPIRE', at.lock, lease) end
   elseif tonumber(held) < time + lease * 1000 then
     -- The owner keeps the permits that it has, whatever it asks for.
-    leave(at, state, owner, has)
-    enter(at, state, owner, has, state.of, lease, time)
+    leave(at, state, owner, part)
+    enter(at, state, owner, part, state.of, lease, time)
   end
   if token ~= '' then keep_tokens(at, token, tokens) end
   -- A hand-over stopped here: those behind may have their turn too.
@@ -66,7 +66,7 @@ if ARGV[4] == 'join' and not queued then
   redis.call('ZADD', at.queue, string.format('%.0f', time), me)
   redis.call('PEXPIRE', at.queue, ARGV[6])
   queued = true
-  if was_passed_over(at, place.client) then look_again(at, me, place.client, ARGV[6], time) end
+  if was_passed_over(at, place.client) then hear(at, me, place.client, ARGV[6], time) end
 end
 local remaining, holder
 if state.rest then

@@ -4,7 +4,7 @@ local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end
 settle(at, state)
-if not held_by(at, state, ARGV[1], tonumber(ARGV[2])) then return false end
+if not has(at, state, ARGV[1], tonumber(ARGV[2])) then return false end
 local token = mint(at, 1)
 if not token then return wrong_counter(at) end
 keep_tokens(at, token, 1)

@@ -1,5 +1,5 @@
--- Shared by the scripts that grant. KEYS: three for each lock, in this order: lock, queue, fence
--- counter.
+-- Shared by the scripts that grant: the rules of lock_store::rules, whose parts have the same names
+-- here. KEYS: three for each lock, in this order: lock, queue, fence counter.
 --
 -- An exclusive lock is a string: the owner. A lock that is held in shares is a sorted set. It has
 -- `<owner>:<permits>` for each hold, scored with the end of its lease in microseconds. Scored below
@@ -75,7 +75,7 @@ end
 -- A request that has a place asks again: its client runs, and gets back its places that were passed
 -- over. Returns since when `me` waits, or nil without a place. Needs no free memory: PEXPIRE needs
 -- none, and after a script's first write neither does ZADD.
-local function look_again(at, me, client, ttl, time)
+local function hear(at, me, client, ttl, time)
   local since = redis.pcall('ZSCORE', at.queue, me)
   if type(since) ~= 'string' then return nil end
   redis.call('PEXPIRE', at.queue, ttl)
@@ -141,7 +141,7 @@ end
 local WRITE = 2147483647
 
 -- True if the lock is held as another kind than requested: exclusive, read-write or semaphore.
-local function other_kind(state, permits, of)
+local function is_other_kind(state, permits, of)
   if state.used == 0 then return false end
   if state.holder or permits == 0 then return not state.holder or permits > 0 end
   return (state.of == WRITE) ~= (of == WRITE)
@@ -151,7 +151,7 @@ end
 -- use different limits for a while.
 local function fits(state, permits, of)
   if state.used == 0 then return true end
-  return not state.holder and not other_kind(state, permits, of) and state.used + permits <= of
+  return not state.holder and not is_other_kind(state, permits, of) and state.used + permits <= of
 end
 
 -- Writes a hold.
@@ -172,7 +172,7 @@ end
 -- The owner's hold: the end of its lease (a string; true for an exclusive lock), and its permits. A
 -- downgrade may run before or after a command that was sent around the same time. So a reader may
 -- still be stored as a writer, and a writer already as a reader.
-local function held_by(at, state, owner, permits)
+local function has(at, state, owner, permits)
   if permits == 0 then return state.holder == owner, 0 end
   if not state.shared then return false, permits end
   local ends = redis.call('ZSCORE', at.lock, owner .. ':' .. permits)
@@ -249,7 +249,7 @@ local function turn_of(at, state, place, member, since, channels, time)
   if fits(state, place.permits, place.of) then return 'served' end
   -- A request for another kind of lock learns of it when it asks again. If the client no longer
   -- listens, its place must not keep a share free.
-  if other_kind(state, place.permits, place.of) or not listens(place, channels) then
+  if is_other_kind(state, place.permits, place.of) or not listens(place, channels) then
     return 'ended'
   end
   return 'blocks'

@@ -16,34 +16,38 @@ use crate::config::Needs;
 use crate::errors::{self, Missing};
 use crate::names::Prefix;
 use crate::scripts;
+use crate::server_text::shown;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
 use crate::topology::slots::SLOTS;
 
-/// A connection, and the namespace in which it is tried.
+/// A connection that is tried, and what it is for.
 pub(crate) struct Tried<'c> {
-    pub(crate) connection: &'c MultiplexedConnection,
+    pub(crate) connection: MultiplexedConnection,
     pub(crate) namespace: &'c Prefix,
+    pub(crate) needs: Needs,
+    /// The server is a node of a cluster.
+    pub(crate) is_node: bool,
 }
 
 type Replies = Vec<Result<Value, RedisError>>;
 
 impl Tried<'_> {
-    /// An error with the name of a command or right that is missing.
-    pub(crate) async fn expect(&self, needs: Needs, is_node: bool) -> Result<(), StoreError> {
+    /// An error with the name of a command or right that is missing. False if the server runs no
+    /// scripts now, so that nothing is known of theirs.
+    pub(crate) async fn expect(&self) -> Result<bool, StoreError> {
         let scripts = async {
-            match is_node {
-                false => self.expect_scripts(None).await.map(drop),
+            match self.is_node {
+                false => Ok(self.expect_scripts(None).await? == Some(true)),
                 true => self.expect_node().await,
             }
         };
-        try_join(self.expect_messages(needs), scripts)
-            .await
-            .map(drop)
+        let (_, is_tried) = try_join(self.expect_messages(), scripts).await?;
+        Ok(is_tried)
     }
 
-    async fn expect_messages(&self, needs: Needs) -> Result<(), StoreError> {
-        match needs {
+    async fn expect_messages(&self) -> Result<(), StoreError> {
+        match self.needs {
             Needs::Locks(client) => {
                 let channel = self.namespace.own_channel(client);
                 let subscribed = self.connection.clone().subscribe(channel).await;
@@ -58,7 +62,7 @@ impl Tried<'_> {
     }
 
     /// A node of a cluster runs scripts on keys of its own slots only: those of one of the masters.
-    async fn expect_node(&self) -> Result<(), StoreError> {
+    async fn expect_node(&self) -> Result<bool, StoreError> {
         let mut slots = redis::cmd("CLUSTER");
         slots.arg("SLOTS");
         let commands = vec![("CLUSTER SLOTS", slots), ("ASKING", redis::cmd("ASKING"))];
@@ -77,16 +81,17 @@ impl Tried<'_> {
             }
         }
         for slot in first_slots.values() {
-            if self.expect_scripts(Some(*slot)).await? {
+            if let Some(is_tried) = self.expect_scripts(Some(*slot)).await? {
+                // With one master, the right is seen only where it is of no use.
                 let mut others = first_slots.values().filter(|other| *other != slot);
-                return match others.next() {
-                    Some(other) => self.expect_shard_channels(*other).await,
-                    // The right is seen only where it is of no use.
-                    None => Ok(()),
-                };
+                if let Some(other) = others.next() {
+                    self.expect_shard_channels(*other).await?;
+                }
+                return Ok(is_tried);
             }
         }
-        Ok(())
+        // A node without slots runs no script.
+        Ok(!first_slots.is_empty())
     }
 
     /// Listens nowhere: the slot is another node's, which is told only to who may listen.
@@ -97,8 +102,8 @@ impl Tried<'_> {
         replies.await.map(drop)
     }
 
-    /// False if the slot is another node's.
-    async fn expect_scripts(&self, slot: Option<u16>) -> Result<bool, StoreError> {
+    /// Whether the server ran the script; `None` if the slot is another node's.
+    async fn expect_scripts(&self, slot: Option<u16>) -> Result<Option<bool>, StoreError> {
         let form = scripts::NEEDS.form(slot.is_some());
         let mut by_hash = redis::cmd("EVALSHA");
         by_hash.arg(form.hash()).arg(1);
@@ -108,22 +113,24 @@ impl Tried<'_> {
         let commands = vec![("PING", redis::cmd("PING")), ("EVAL", by_text)];
         let said = match self.expect_all(commands).await?.pop() {
             Some(Ok(said)) => said,
-            Some(Err(error)) => return Ok(error.code() != Some("MOVED")),
-            None => return Ok(true),
+            Some(Err(error)) if error.code() == Some("MOVED") => return Ok(None),
+            // Of an error that lasts, nothing else will be known.
+            Some(Err(error)) => return Ok(Some(!errors::is_passing(&error))),
+            None => return Ok(Some(true)),
         };
         let said = Vec::<String>::from_redis_value(said).unwrap_or_default();
         let Some((may_by_hash, failed)) = said.split_first() else {
-            return Ok(true);
+            return Ok(Some(true));
         };
         for failure in failed.chunks_exact(2) {
             if let [command, said] = failure {
-                self.expect_runnable(command, said)?;
+                self.expect_runnable(command, said, " in scripts")?;
             }
         }
         if may_by_hash != "1" {
             self.expect_all(vec![("EVALSHA", by_hash)]).await?;
         }
-        Ok(true)
+        Ok(Some(true))
     }
 
     /// Sends these commands together, and expects that the user may run each of them.
@@ -147,13 +154,13 @@ impl Tried<'_> {
         reply: &Result<Value, RedisError>,
     ) -> Result<(), StoreError> {
         match reply {
-            Err(error) => self.expect_runnable(name, &errors::text(error)),
+            Err(error) => self.expect_runnable(name, &errors::text(error), ""),
             Ok(_) => Ok(()),
         }
     }
 
     /// An error if the server's words say that this command is not for this client.
-    fn expect_runnable(&self, command: &str, said: &str) -> Result<(), StoreError> {
+    fn expect_runnable(&self, command: &str, said: &str, place: &str) -> Result<(), StoreError> {
         let namespace = self.namespace.pattern();
         let denied = |text: String| StoreError::new(StoreErrorKind::Denied, text);
         let lacks = |text: String| StoreError::new(StoreErrorKind::Misconfigured, text);
@@ -173,8 +180,9 @@ impl Tried<'_> {
                 "the server does not know `{command}`, which locks need; if it was renamed, undo \
                  that"
             )),
-            Some(Missing::InScripts) => lacks(format!(
-                "scripts may not run `{command}` on this server, and the scripts of locks need it"
+            Some(Missing::Leave) => lacks(format!(
+                "the server does not allow `{command}`{place}, which locks need: {}",
+                shown(said)
             )),
         })
     }

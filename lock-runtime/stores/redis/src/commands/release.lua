@@ -8,14 +8,14 @@ for i = 1, #KEYS / 3 do
   local at, owner = names(i), ARGV[3 * i - 1]
   local permits, keep = tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
   local state, held = state_of(at, time), nil
-  held, permits = held_by(at, state, owner, permits)
+  held, permits = has(at, state, owner, permits)
   if held then
     -- Needs no free memory. After a script's first write, neither do the other commands.
     leave(at, state, owner, permits)
     -- The value names no owner any more, so a renewal under way can't extend it.
     if keep > 0 then
       local nobody = owner .. ':kept'
-      local kept, how_many = held_by(at, state, nobody, permits)
+      local kept, how_many = has(at, state, nobody, permits)
       if kept then leave(at, state, nobody, how_many) end
       enter(at, state, nobody, permits, state.of, keep, time)
     end

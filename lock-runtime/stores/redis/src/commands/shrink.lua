@@ -5,10 +5,10 @@ local owner, permits, rest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err or state.holder then return 0 end
-local ends, has = held_by(at, state, owner, permits)
+local ends, part = has(at, state, owner, permits)
 local done = ends or state.shared and redis.call('ZSCORE', at.lock, owner .. ':' .. rest)
-if ends and has > rest then
-  leave(at, state, owner, has)
+if ends and part > rest then
+  leave(at, state, owner, part)
   redis.call('ZADD', at.lock, ends, owner .. ':' .. rest)
   state.used = state.used + rest
 end

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind};
 
 use super::address::name_of;
 use super::dial::{Dialed, dial};
@@ -13,6 +13,7 @@ use super::members::{Member, ServerRun};
 use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use super::sentinel::{NamedMaster, Sentinels};
 use super::server::{self, Addresses, OneAddress};
+use super::unreached;
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
@@ -134,7 +135,12 @@ impl Endpoint {
         let mut dialed = dial(client, one.at, config, access, asking, &one.progress).await?;
         let connection = &mut dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
-        let hello = hello.map_err(|error| errors::store_error(&error))?;
+        let hello = hello.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedReturnType => {
+                unreached::without_resp3("it answers `HELLO 3` with something else")
+            }
+            _ => errors::store_error(&error),
+        })?;
         match self {
             Self::Node(..) => hello.expect_cluster(connection).await?,
             _ => hello.expect_standalone(connection).await?,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lock_store::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 
 use super::unreached;
 use crate::errors;
@@ -21,7 +21,7 @@ pub(crate) struct Hello {
 
 impl Hello {
     pub(crate) async fn of(connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
-        Self::ask(&redis::cmd("HELLO"), connection).await
+        Self::greet(connection, "").await
     }
 
     /// The same, and sets the client's name. An empty name is not sent.
@@ -30,14 +30,11 @@ impl Hello {
         name: &str,
     ) -> Result<Self, RedisError> {
         let mut hello = redis::cmd("HELLO");
+        // The protocol version that the connection has already: Redis 6.0 expects one.
+        hello.arg(3);
         if !name.is_empty() {
-            // The protocol version that the connection has already.
-            hello.arg(3).arg("SETNAME").arg(name);
+            hello.arg("SETNAME").arg(name);
         }
-        Self::ask(&hello, connection).await
-    }
-
-    async fn ask(hello: &Cmd, connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
         let said: HashMap<String, Value> = hello.query_async(connection).await?;
         let word = |name: &str| match said.get(name) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),

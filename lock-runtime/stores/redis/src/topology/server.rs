@@ -135,7 +135,12 @@ pub(super) fn pinned(client: &Client, at: Option<SocketAddr>) -> Result<Client, 
 pub(super) async fn is_one_server(one: &ServerAddress, other: &ServerAddress) -> bool {
     let found = |address: &ServerAddress| {
         let address = (address.host.clone(), address.port);
-        async move { lookup_host(address).await.map(Vec::from_iter) }
+        let plain = |at: SocketAddr| (at.ip().to_canonical(), at.port());
+        async move {
+            lookup_host(address)
+                .await
+                .map(|found| Vec::from_iter(found.map(plain)))
+        }
     };
     match tokio::join!(found(one), found(other)) {
         (Ok(one), Ok(other)) => one.iter().any(|address| other.contains(address)),
@@ -158,6 +163,21 @@ pub(crate) fn is_pinned(client: &Client) -> bool {
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_server_has_its_address_in_both_forms() {
+        let address = |host: &str| ServerAddress {
+            host: host.to_owned(),
+            port: 7,
+        };
+        for (one, other) in [
+            ("127.0.0.1", "::ffff:127.0.0.1"),
+            ("LOCALHOST", "localhost"),
+        ] {
+            assert!(is_one_server(&address(one), &address(other)).await, "{one}");
+        }
+        assert!(!is_one_server(&address("127.0.0.1"), &address("127.0.0.2")).await);
+    }
 
     #[test]
     fn a_name_can_lead_elsewhere_and_an_address_can_not() {

@@ -101,7 +101,14 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
 
 /// True if the server refuses `HELLO 3` since it does not know the command, or not that version.
 pub(super) fn is_without_hello(error: &RedisError) -> bool {
-    const WORDS: [&str; 4] = ["hello", "unknown command", "unsupported", "noproto"];
+    const WORDS: [&str; 6] = [
+        "hello",
+        "unknown command",
+        "unsupported",
+        "noproto",
+        "protocol",
+        "resp2",
+    ];
     let said = error.to_string().to_lowercase();
     let is_reply = error.code().is_some() || error.kind() == ErrorKind::RESP3NotSupported;
     let is_refused = is_reply && errors::kind(error) == StoreErrorKind::Refused;

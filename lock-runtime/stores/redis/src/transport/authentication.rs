@@ -1,24 +1,26 @@
 //! [`keep_authenticated`]: renews credentials that end, over the connection that is up, so that it
 //! loses nothing.
 
-use std::convert::Infallible;
 use std::future::pending;
 
 use lock_store::timing::backoff;
 use lock_store::{Instant, MIN_PAUSE, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 
+use crate::commands::needs::Tried;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::session::Asking;
+use crate::session::{Asking, user_of};
 
-/// Authenticates a connection anew before its credentials end, as long as this is polled.
+/// Authenticates a connection anew before its credentials end, as long as this is polled. Returns
+/// why the user that it then has, who may be another one, can't use locks.
 pub(crate) async fn keep_authenticated(
     connection: MultiplexedConnection,
     context: &ClientContext,
     mut renew_at: Option<Instant>,
     server: &str,
-) -> Infallible {
+    tried: Option<Tried<'_>>,
+) -> StoreError {
     let (Some(asking), clock) = (context.asking(), &context.clock) else {
         return pending().await;
     };
@@ -42,6 +44,12 @@ pub(crate) async fn keep_authenticated(
             Ok(again) => {
                 tracing::debug!(%server, "authenticated anew at the lock store");
                 (failures, renew_at) = (0, again);
+                if let Some(tried) = &tried
+                    && let Err(error) = tried.expect().await
+                    && !error.kind().is_transient()
+                {
+                    return error;
+                }
             }
             Err(error) => {
                 failures += 1;
@@ -63,7 +71,7 @@ async fn authenticate(
     Asking { provider, clock }: Asking<'_>,
 ) -> Result<Option<Instant>, StoreError> {
     let (credentials, again) = provider.ask(clock).await?;
-    let (username, password) = credentials.both();
+    let (username, password) = user_of(&credentials);
     let mut auth = redis::cmd("AUTH");
     auth.arg(username).arg(password);
     let reply = auth.query_async::<()>(&mut connection).await;

@@ -40,8 +40,11 @@ impl ClientChannels {
         all
     }
 
-    /// Whether it is that of a view that is in use.
+    /// Whether it is the client's own, or that of a view that is in use.
     pub(super) fn has(&self, channel: &str) -> bool {
+        if channel == self.prefix.own_channel(self.client) {
+            return true;
+        }
         let namespace = Prefix::namespace_of_client(channel.as_bytes());
         namespace.is_some_and(|namespace| self.views.lock().contains_key(&namespace))
     }

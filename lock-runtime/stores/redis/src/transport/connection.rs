@@ -17,6 +17,7 @@ use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::client_channels::ClientChannels;
 use super::connected::Connected;
 use super::doubt;
 use super::request::Request;
@@ -74,6 +75,8 @@ pub(crate) struct Connection {
     supervisor: OnceLock<AbortHandle>,
     /// Tells that somebody waits for a connection.
     pub(super) wanted: Arc<Notify>,
+    /// Tells that the user lacked a right. It may have lost it.
+    pub(super) denied: Arc<Notify>,
     /// When a request last gave up waiting for one.
     given_up_at: Mutex<Option<Instant>>,
 }
@@ -146,6 +149,7 @@ impl Connection {
             reports,
             supervisor: OnceLock::new(),
             wanted: Arc::default(),
+            denied: Arc::default(),
             given_up_at: Mutex::default(),
         }
     }
@@ -180,10 +184,22 @@ impl Connection {
     /// Listens on another channel of the client's own, if it is up. The next connection does so
     /// anyway.
     pub(crate) fn hear(&self, channel: &str) {
-        self.with_main(|main| {
-            let channels = vec![channel.to_owned()];
-            main.subscriptions.hear(&main.connection, channels);
-        });
+        self.hear_these(|_| vec![channel.to_owned()]);
+    }
+
+    /// Listens on all channels of the client's own. Called when it is up: whoever begins to use a
+    /// view calls [`hear`](Self::hear), before or after that.
+    pub(super) fn hear_all(&self) {
+        self.hear_these(ClientChannels::all);
+    }
+
+    fn hear_these(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
+        if let Some(own) = &self.context.channels {
+            self.with_main(|main| {
+                let (channels, own) = (these(own), Arc::clone(own));
+                main.subscriptions.hear(&main.connection, channels, own);
+            });
+        }
     }
 
     /// Listens on these channels of the client's own no longer.
@@ -497,6 +513,11 @@ impl Connection {
         };
         if let Err(error) = up.subscriptions.check() {
             return Err(maybe_carried_out(error.of(&up.address()), link));
+        }
+        if let Err(error) = &result
+            && errors::kind(error) == StoreErrorKind::Denied
+        {
+            self.denied.notify_one();
         }
         match (&result, of) {
             (Err(error), of) if errors::kind(error) == StoreErrorKind::Disconnected => {

@@ -41,3 +41,24 @@ pub(crate) async fn send_together(
     let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
     Ok((next()?, next()?))
 }
+
+/// Sends one command for each argument, in one piece. The first error of the server, if any.
+pub(crate) async fn send_all(
+    connection: &mut MultiplexedConnection,
+    command: &str,
+    arguments: &[String],
+) -> Result<(), RedisError> {
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    let mut all = redis::pipe();
+    for argument in arguments {
+        all.cmd(command).arg(argument);
+    }
+    all.ignore_errors();
+    let replies: Vec<Result<Value, RedisError>> = all.query_async(connection).await?;
+    replies
+        .into_iter()
+        .find_map(Result::err)
+        .map_or(Ok(()), Err)
+}

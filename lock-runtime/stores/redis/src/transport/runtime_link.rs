@@ -77,7 +77,8 @@ impl Renewal {
         let (connection, renew_at) = (made.connection.clone(), made.renew_at?);
         let (context, runtime) = (context.clone(), context.clock.handle().clone());
         let renewal = runtime.spawn(async move {
-            keep_authenticated(connection, &context, Some(renew_at), &server).await
+            // The client's own connection tries the rights.
+            keep_authenticated(connection, &context, Some(renew_at), &server, None).await
         });
         Some(Self(renewal.abort_handle()))
     }

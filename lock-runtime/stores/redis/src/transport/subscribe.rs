@@ -1,22 +1,26 @@
 //! SUBSCRIBE and SSUBSCRIBE: the channels that one connection listens on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
+use redis::RedisError;
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, Value};
 use tokio::sync::{OnceCell, RwLock};
 
 use super::client_channels::ClientChannels;
+use super::ending::Ending;
 use super::pipeline;
 use crate::errors;
 use crate::names::Prefix;
 
 /// A channel is given up when nobody used it between two looks. Whoever waits uses it each second.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// So many end in one piece. Who begins to listen waits for one piece at most.
+const END_AT_ONCE: usize = 64;
 
 /// What is heard over one connection.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ struct State {
     /// One for each namespace that somebody waits in, and in a cluster for each slot of it.
     channels: HashMap<String, Subscription>,
     /// Those whose end is asked for and not told yet.
-    ending: HashSet<Vec<u8>>,
+    ending: Ending,
     /// Whether a task looks for unused ones.
     is_looked_after: bool,
 }
@@ -145,23 +149,16 @@ impl Subscriptions {
         channels: &[String],
         is_back: impl Fn(&str) -> bool,
     ) {
-        let _alone = self.order.write().await;
-        let mut connection = connection.clone();
-        for channel in channels {
-            if is_back(channel) {
-                continue;
-            }
-            self.state
-                .lock()
-                .ending
-                .insert(channel.clone().into_bytes());
-            let mut unsubscribe = redis::cmd(command);
-            unsubscribe.arg(channel);
-            let ended = unsubscribe.query_async::<Value>(&mut connection).await;
-            self.state.lock().ending.remove(channel.as_bytes());
+        for channels in channels.chunks(END_AT_ONCE) {
+            let _alone = self.order.write().await;
+            let mut unused = channels.to_vec();
+            unused.retain(|channel| !is_back(channel));
+            let names = self.state.lock().ending.expect(unused);
+            let ended = pipeline::send_all(&mut connection.clone(), command, &names).await;
+            self.state.lock().ending.forget();
             if let Err(error) = ended {
                 let error = errors::store_error(&error);
-                tracing::debug!(%error, "a subscription goes on that nobody uses");
+                tracing::debug!(%error, "subscriptions go on that nobody uses");
             }
         }
     }
@@ -184,12 +181,21 @@ impl Subscriptions {
 
     /// Listens in the background on channels that no slot owns, on a connection of the client's
     /// own. Who may not subscribe hears nothing there.
-    pub(super) fn hear(&self, connection: &MultiplexedConnection, channels: Vec<String>) {
+    pub(super) fn hear(
+        &self,
+        connection: &MultiplexedConnection,
+        channels: Vec<String>,
+        own: Arc<ClientChannels>,
+    ) {
         let (mut connection, order) = (connection.clone(), Arc::clone(&self.order));
         self.clock.spawn(async move {
-            let _in_order = order.read().await;
             // One refused channel refuses the whole command: the first is the client's own.
             for channel in channels {
+                let _in_order = order.read().await;
+                // Given up before it was its turn.
+                if !own.has(&channel) {
+                    continue;
+                }
                 if let Err(error) = connection.subscribe(channel).await {
                     let error = errors::store_error(&error);
                     tracing::debug!(%error, "this client does not hear other clients there");
@@ -213,7 +219,7 @@ impl Subscriptions {
 
     /// Whether the end of a subscription is what this client asked for. It is told once.
     pub(super) fn has_asked_for_end(&self, channel: &[u8]) -> bool {
-        self.state.lock().ending.remove(channel)
+        self.state.lock().ending.take(channel)
     }
 
     /// A subscription ended that we did not give up: its slot went to another node. The redis crate
@@ -237,7 +243,8 @@ impl State {
     /// Removes what nobody used since the last look. What is being made is used.
     fn take_unused(&mut self, kept: &str) -> Vec<String> {
         let unused = self.channels.extract_if(|channel, one| {
-            let is_used = std::mem::take(&mut one.is_used) || !one.made.initialized();
+            let is_being_made = Arc::strong_count(&one.made) > 1;
+            let is_used = std::mem::take(&mut one.is_used) || is_being_made;
             !is_used && !channel.starts_with(kept)
         });
         unused.map(|(channel, _)| channel).collect()

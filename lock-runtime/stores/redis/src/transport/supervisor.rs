@@ -1,13 +1,15 @@
 //! [`open`]: a connection, and the task that makes and replaces it.
 
+use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::{BACKOFF_MAX, backoff};
-use lock_store::{Link, Listener, StoreError, StoreErrorKind};
-use tokio::sync::mpsc;
+use lock_store::{Clock, Link, Listener, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use tokio::sync::{Notify, mpsc};
 
 use super::authentication::keep_authenticated;
 use super::connected::Connected;
@@ -29,6 +31,9 @@ const RESUBSCRIBED: usize = 16;
 
 /// The longest pause between two attempts to connect while somebody waits for a connection.
 const WANTED_BACKOFF: Duration = Duration::from_millis(250);
+
+/// How soon a server that is loading, or has denied something, is tried again.
+const TRIED_AGAIN: Duration = Duration::from_millis(250);
 
 /// Starts to connect, in the background. `links` counts the links of all connections of a store.
 pub(crate) fn open(
@@ -75,8 +80,14 @@ enum Left {
     Replaced(Box<Made>),
 }
 
-/// A connection, and where it leads.
-type Made = (Connected, Reached);
+/// A connection.
+struct Made {
+    up: Connected,
+    /// Where it leads.
+    reached: Reached,
+    /// Whether the server has said that the user can do what locks need.
+    is_tried: bool,
+}
 
 impl Supervisor {
     async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>) {
@@ -95,20 +106,29 @@ impl Supervisor {
                 }
             };
             let error = match attempt {
-                Ok((up, reached)) => {
+                Ok(Made {
+                    up,
+                    reached,
+                    is_tried,
+                }) => {
                     let (link, server) = (up.link, up.address());
+                    let connection = up.connection.clone();
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
                     self.tells(|listener| listener.connected(&server));
                     let subscriptions = Arc::clone(&up.subscriptions);
-                    if let Some(own) = &self.context.channels {
-                        subscriptions.hear(&up.connection, own.all());
-                    }
                     shared.bring_up(up);
+                    shared.hear_all();
+                    let denied = Arc::clone(&shared.denied);
                     drop(shared);
                     self.recheck();
                     let up_since = clock.now();
                     let left = self.until_left(link, reached, &subscriptions, &mut reports);
-                    let Some(left) = left.await else {
+                    let refused = refusal(self.tried(&connection), is_tried, &denied, clock);
+                    let left = tokio::select! {
+                        left = left => left,
+                        error = refused => self.leave(link, error.of(&server)),
+                    };
+                    let Some(left) = left else {
                         return;
                     };
                     let error = match left {
@@ -223,24 +243,33 @@ impl Supervisor {
             traffic: Arc::clone(&reached.dialed.traffic),
         };
         let by = clock.now() + context.timeouts.connect;
-        let ready = async {
-            self.expect_what_is_needed(&reached).await?;
-            listen_again(&up, channels).await
-        };
-        let subscribed = clock.by(by, ready).await;
-        subscribed.unwrap_or_else(|| Err(unreached::silent(&context.access, progress)))?;
-        Ok((up, reached))
+        // One that takes no writes for a while, as during a failover, does not answer yet.
+        let tried = clock.by(by, self.tried(&up.connection).expect()).await;
+        let of_server = |error: StoreError| error.of(&up.address());
+        let is_tried = tried.unwrap_or(Ok(false)).map_err(of_server)?;
+        let subscribed = clock.by(by, listen_again(&up, channels)).await;
+        let silent = || unreached::silent(&context.access, progress);
+        subscribed
+            .unwrap_or_else(|| match is_tried {
+                true => Err(silent()),
+                false => Ok(()),
+            })
+            .map_err(of_server)?;
+        Ok(Made {
+            up,
+            reached,
+            is_tried,
+        })
     }
 
-    /// An error if the user can't do here what locks need. It may be another user than before.
-    async fn expect_what_is_needed(&self, reached: &Reached) -> Result<(), StoreError> {
-        let tried = Tried {
-            connection: &reached.dialed.connection,
+    /// Tries whether the user can do here what locks need. It may be another user than before.
+    fn tried(&self, connection: &MultiplexedConnection) -> Tried<'_> {
+        Tried {
+            connection: connection.clone(),
             namespace: &self.context.namespace,
-        };
-        let needs = tried.expect(self.context.needs, self.believes.is_some());
-        let server = || name_of(reached.client.get_connection_info());
-        needs.await.map_err(|error| error.of(&server()))
+            needs: self.context.needs,
+            is_node: self.believes.is_some(),
+        }
     }
 
     /// Waits until this connection is reported broken, or found to lead to the wrong server, and
@@ -256,7 +285,9 @@ impl Supervisor {
         let server = name_of(reached.client.get_connection_info());
         let dialed = &reached.dialed;
         let (same, renew_at) = (dialed.connection.clone(), dialed.renew_at);
-        let mut renewal = Box::pin(keep_authenticated(same, &self.context, renew_at, &server));
+        let (tried, context) = (self.tried(&same), &self.context);
+        let renewal = keep_authenticated(same, context, renew_at, &server, Some(tried));
+        let mut renewal = Box::pin(renewal);
         let outdated = self.endpoint.outdated(&mut reached, &self.context);
         let mut outdated = std::pin::pin!(outdated);
         let (mut another, mut trusted_until) = (None, clock.now());
@@ -264,7 +295,7 @@ impl Supervisor {
             let made = async {
                 match &mut another {
                     Some(attempt) => Pin::as_mut(attempt).await,
-                    None => std::future::pending().await,
+                    None => pending().await,
                 }
             };
             tokio::select! {
@@ -285,7 +316,7 @@ impl Supervisor {
                     Report::Broken(..) | Report::Late { .. } => {}
                 },
                 error = &mut outdated => break error,
-                never = &mut renewal => match never {},
+                error = &mut renewal => break error.of(&server),
                 made = made => {
                     another = None;
                     trusted_until = clock.now() + TRUSTED_FOR;
@@ -295,6 +326,11 @@ impl Supervisor {
                 }
             }
         };
+        self.leave(link, error)
+    }
+
+    /// Takes a connection out of use.
+    fn leave(&self, link: Link, error: StoreError) -> Option<Left> {
         self.connection.upgrade()?.take_down(link, error.clone());
         Some(Left::Broken(error))
     }
@@ -334,6 +370,28 @@ impl Supervisor {
     fn tells(&self, tell: impl FnOnce(&dyn Listener)) {
         if let Some(listener) = self.context.listener.upgrade() {
             tell(&*listener);
+        }
+    }
+}
+
+/// Tries until the server has said whether the user can do what locks need, and again after each
+/// denial; the error if not.
+async fn refusal(
+    tried: Tried<'_>,
+    mut is_tried: bool,
+    denied: &Notify,
+    clock: &Clock,
+) -> StoreError {
+    loop {
+        if is_tried {
+            denied.notified().await;
+        }
+        clock.sleep_until(clock.now() + TRIED_AGAIN).await;
+        match tried.expect().await {
+            Ok(is_said) => is_tried = is_said,
+            Err(error) if !error.kind().is_transient() => return error,
+            // A connection that breaks is left anyway.
+            Err(_) => return pending().await,
         }
     }
 }

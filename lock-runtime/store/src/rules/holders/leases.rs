@@ -5,18 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::instant::Instant;
 use crate::{Owner, Permits};
 
-/// The owner of a hold. If it was released and stays taken for the rest of `hold_at_least`, also
-/// how many permits stay; then it belongs to no owner.
-pub(super) type HoldId = (Owner, Option<u64>);
+/// The name of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HoldId {
+    /// Who has it, or had it.
+    pub owner: Owner,
+    /// Zero, or the number of permits that stay taken after a release for the rest of
+    /// `hold_at_least`. Such a rest belongs to no owner.
+    pub kept: u32,
+}
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hold {
-    pub(super) permits: Option<Permits>,
-    pub(super) expires: Instant,
+/// One hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The part of the key; `None` is all of it, alone.
+    pub permits: Option<Permits>,
+    /// The end of its lease.
+    pub expires: Instant,
 }
 
 /// Most keys have one hold or none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Leases {
     #[default]
     None,
@@ -42,6 +51,18 @@ impl Leases {
             Self::None | Self::One(..) => None,
             Self::Several { holds, .. } => holds.get(&name),
         }
+    }
+
+    /// In the order of the names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HoldId, Hold)> {
+        let (one, several) = match self {
+            Self::None => (None, None),
+            Self::One(name, hold) => (Some((*name, *hold)), None),
+            Self::Several { holds, .. } => (None, Some(holds)),
+        };
+        let several = several.into_iter().flatten();
+        one.into_iter()
+            .chain(several.map(|(name, hold)| (*name, *hold)))
     }
 
     /// Adds a hold with a new name.
@@ -101,10 +122,6 @@ impl Leases {
 
     /// The number of holds whose lease ends after this time.
     pub(super) fn ending_after(&self, now: Instant) -> usize {
-        match self {
-            Self::None => 0,
-            Self::One(_, hold) => usize::from(hold.expires > now),
-            Self::Several { holds, .. } => holds.values().filter(|hold| hold.expires > now).count(),
-        }
+        self.iter().filter(|(_, hold)| hold.expires > now).count()
     }
 }

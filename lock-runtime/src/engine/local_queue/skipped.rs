@@ -1,4 +1,4 @@
-//! [`PassedOver`]: a waiter that nobody polls, and what it had.
+//! [`Skipped`]: a waiter that nobody polls, and what it had.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use lock_store::{Instant, LockKey, WakeUp};
 
 use super::signal::Taken;
 use super::state::{LocalQueue, QueuedRequest};
-use crate::config::{CALLED_FOR_EACH, LOOKS_UNTIL_PASSED_OVER};
+use crate::config::{CALLED_FOR_EACH, LOOKS_UNTIL_SKIPPED};
 
-/// The waiters that are to be passed over.
+/// The waiters that are to be skipped.
 pub(super) fn overdue(queue: &LocalQueue, now: Instant) -> Vec<u64> {
     let mut state = queue.state.lock();
     let entries = state.entries.0.iter_mut().enumerate();
@@ -16,17 +16,17 @@ pub(super) fn overdue(queue: &LocalQueue, now: Instant) -> Vec<u64> {
         .filter_map(|(at, (ticket, entry))| {
             let overdue = entry.signal.is_overdue(now, at == 0);
             entry.missed = if overdue { entry.missed + 1 } else { 0 };
-            (entry.missed >= LOOKS_UNTIL_PASSED_OVER).then_some(*ticket)
+            (entry.missed >= LOOKS_UNTIL_SKIPPED).then_some(*ticket)
         })
         .collect()
 }
 
-/// Where so many were passed over there may be more: calls some of those behind them. The groups
+/// Where so many were skipped there may be more: calls some of those behind them. The groups
 /// grow with their number, so that a row of them does not cost each one's time.
-pub(super) fn call_next(queue: &LocalQueue, passed_over: usize) {
+pub(super) fn call_next(queue: &LocalQueue, skipped: usize) {
     let mut state = queue.state.lock();
-    state.passed_over += passed_over;
-    let group = state.passed_over.saturating_mul(CALLED_FOR_EACH);
+    state.skipped += skipped;
+    let group = state.skipped.saturating_mul(CALLED_FOR_EACH);
     let called = state.entries.0.iter().take(group);
     let called: Vec<WakeUp> = called.map(|(_, entry)| entry.signal.call()).collect();
     drop(state);
@@ -35,18 +35,18 @@ pub(super) fn call_next(queue: &LocalQueue, passed_over: usize) {
 
 /// What a waiter had that nobody polled.
 #[derive(Debug)]
-pub(super) struct PassedOver {
+pub(super) struct Skipped {
     pub(super) key: LockKey,
     pub(super) request: QueuedRequest,
     pub(super) had: Taken,
 }
 
-impl PassedOver {
+impl Skipped {
     /// Takes the waiter out of its queue, unless it has gone or has just got the lock.
     pub(super) fn take(queue: &Arc<LocalQueue>, ticket: u64) -> Option<Self> {
         let mut state = queue.state.lock();
         let entry = state.entries.get_mut(ticket)?;
-        let had = entry.signal.pass_over()?;
+        let had = entry.signal.skip()?;
         let entry = state.entries.remove(ticket)?;
         let next = state.first().map(|(_, next)| next.signal.wake_up());
         if next.is_none() {

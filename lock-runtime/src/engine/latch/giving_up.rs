@@ -1,0 +1,84 @@
+//! What a request that waits for a latch brings to the decision when it stops, and with which error
+//! (`liveness/verdict`). One task looks at the latch for all of them, so a failure is one of its
+//! looks.
+
+use lock_store::{Instant, LockKey};
+
+use crate::engine::Engine;
+use crate::engine::errors::unavailable;
+use crate::engine::liveness::verdict::{Facts, judge};
+use crate::engine::liveness::{Failing, Said, is_silence};
+use crate::engine::timing::Budget;
+use crate::error::LockError;
+
+impl Engine {
+    fn facts_of_latch<'f>(&self, budget: &'f Budget, failing: Option<&Failing>) -> Facts<'f> {
+        let silent = failing.filter(|failing| is_silence(&failing.error));
+        let silent = silent.map(|failing| failing.since);
+        let earlier = self.silent_since().filter(|_| silent.is_some());
+        let failing = failing.map(|failing| Failing {
+            // Who came later has as much patience.
+            since: failing.since.max(budget.started),
+            error: failing.error.clone(),
+        });
+        Facts {
+            budget,
+            answered: self.liveness.answered(),
+            silent_since: silent.into_iter().chain(earlier).min(),
+            failing,
+            unusable: None,
+        }
+    }
+
+    /// Ends a wait for which the store was not asked in its time, or has not answered. When to wake
+    /// up.
+    pub(super) fn check_unasked(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+    ) -> Result<Instant, LockError> {
+        let gives_up = self.facts_of_latch(budget, None).gives_up_at();
+        if self.clock.now() < gives_up {
+            return Ok(gives_up);
+        }
+        let failure = self.liveness.last_failure(budget.started);
+        Err(unavailable(Some(key), failure))
+    }
+
+    /// Ends a wait whose time is up: busy only if the store has lately answered. When to wake up.
+    pub(super) async fn check_latch_time(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+        failing: Option<&Failing>,
+    ) -> Result<Instant, LockError> {
+        let now = self.clock.now();
+        let facts = self.facts_of_latch(budget, failing);
+        let last_failure = || self.liveness.last_failure(budget.started);
+        if let Some(error) = facts.overdue(now, last_failure) {
+            return Err(unavailable(Some(key), error));
+        }
+        let since = facts.evidence_from();
+        if now >= since {
+            let said = match failing {
+                Some(failing) => Said::Failing(failing.error.clone()),
+                // Boxed, like everything rare: every waiting task has room for the largest of what
+                // it may wait for.
+                None => Box::pin(self.sign_of_life(since, budget.last_answer_by(now))).await,
+            };
+            // A look has found it closed.
+            let verdict = judge(budget, self.clock.now(), said, true);
+            self.carry_out(verdict, key, budget, || None)?;
+        }
+        let facts = self.facts_of_latch(budget, failing);
+        Ok(facts.wake_at(self.clock.now(), None))
+    }
+
+    /// Whether the store has answered since then, or answers by then.
+    pub(in crate::engine) async fn sign_of_life(&self, since: Instant, by: Instant) -> Said {
+        match self.liveness.check(&self.store, since, by).await {
+            Ok(()) => Said::Alive,
+            Err(error) => Said::Failing(error),
+        }
+    }
+}

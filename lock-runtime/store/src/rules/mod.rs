@@ -1,0 +1,27 @@
+//! The rules of a lock, written once: who holds, who is next, what fits, when a place is over,
+//! which token follows, and what a call does to a latch or a bucket.
+//!
+//! They ask nobody and have no clock: an engine brings what it keeps, and the time. An engine that
+//! decides in its own process implements [`LockRecord`] for one lock, and each operation of the
+//! contract is one of the functions here. It reads the lock in a transaction (SQLite), or it reads
+//! a snapshot and writes what has [changed](Holders::changes) if nobody was faster. SQL and Lua are
+//! translations: their parts have the names that they have here.
+
+mod bucket;
+mod holders;
+mod latch;
+mod lock;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub use bucket::TokenBucket;
+pub use holders::{Hold, HoldId, Holders};
+pub use latch::{Latch, LatchRecord};
+pub use lock::{
+    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, refuse_one,
+    release, renew, shrink,
+};
+pub use queue::{Turn, Waiting, is_forgotten};
+pub use tokens::next_token;

@@ -1,0 +1,216 @@
+//! [`compare_with_rules`]: drives an engine and the rules over plain lists with the same random
+//! commands, at the same times. Both give the same replies and announce the same grants.
+//!
+//! `LOCK_DRIFT_COMMANDS` sets how many.
+#![expect(
+    clippy::unwrap_used,
+    reason = "test support: an error of the harness must end the test, loudly"
+)]
+
+mod commands;
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{ClientId, Clock, Listener, Permits, Queue, Store};
+use tokio::runtime::{Builder, Runtime};
+
+use self::commands::{Request, Side, Verb, by, request, run, verb};
+use crate::backend::Asks;
+use crate::listed_store::ListedLocks;
+use crate::seeded::Seeded;
+
+const STEPS: usize = 300;
+/// In milliseconds. The short ones, which are the engine's own, decide about places.
+const LONG_TICKS: [u64; 2] = [400_000, 1_100_000];
+
+/// An engine whose time a test can set.
+pub trait Ages {
+    /// The store of one more client, in the namespace `lock`.
+    fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store>;
+    /// In milliseconds: after two of these a client stands still, and after three a wait of 2.75 s
+    /// has ended. What is less than that is left to the test's own duration.
+    fn tick(&self) -> u64;
+    /// Lets time pass: all that is stored ends earlier by so many milliseconds.
+    fn age(&self, millis: u64) -> Asks<'_, ()>;
+    /// False: it forgets suspended places at other times than by the rules, which do so when
+    /// somebody asks.
+    fn forgets_when_asked(&self) -> bool {
+        true
+    }
+    /// True: it hands over after each grant of a share, also if that repeats an earlier one.
+    fn goes_on_after_shares(&self) -> bool {
+        false
+    }
+}
+
+struct Both<'e> {
+    real: &'e Runtime,
+    engine: &'e dyn Ages,
+    under_test: Side,
+    listed: ListedLocks,
+    rules: Side,
+    steps: Vec<String>,
+}
+
+impl<'e> Both<'e> {
+    fn new(real: &'e Runtime, engine: &'e dyn Ages) -> Self {
+        let under_test = Side::new(|id, listener| {
+            let _entered = real.enter();
+            engine.store(id, listener, Clock::new(real.handle().clone()))
+        });
+        for store in &under_test.stores {
+            real.block_on(store.connected(by())).unwrap();
+        }
+        let listed = ListedLocks::new(engine.goes_on_after_shares());
+        let rules = Side::new(|id, listener| listed.connect(id, listener));
+        Self {
+            real,
+            engine,
+            under_test,
+            listed,
+            rules,
+            steps: Vec::new(),
+        }
+    }
+
+    fn compare(&mut self, request: &Request, verb: &Verb) -> String {
+        let forgets = self.listed.has_suspended();
+        let rules = run(&mut self.rules, request, verb, forgets);
+        let expected = self.real.block_on(rules);
+        let owner = request.acquire.claim.owner;
+        self.steps.push(format!(
+            "{}-{} {:?} {:?} {verb:?} -> {expected}",
+            owner.client.0, owner.request, request.acquire.claim.key, request.claims
+        ));
+        let reply = run(&mut self.under_test, request, verb, forgets);
+        let reply = self.real.block_on(reply);
+        assert_eq!(
+            reply,
+            expected,
+            "the engine against the rules, {}",
+            self.after()
+        );
+        let started = Instant::now();
+        while self.under_test.heard() != self.rules.heard() {
+            let (engine, rules) = (self.under_test.heard(), self.rules.heard());
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "told by the engine {engine:?}\nand by the rules {rules:?}\n{}",
+                self.after()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        reply
+    }
+
+    fn pass_some_time(&mut self, random: &mut Seeded) {
+        let engine = self.engine;
+        let is_forgetful = engine.forgets_when_asked();
+        match random.below(4) {
+            long @ 0..2 if is_forgetful || !self.listed.has_suspended() => {
+                self.pass_time(LONG_TICKS[long]);
+            }
+            _ => self.pass_time(engine.tick()),
+        }
+    }
+
+    /// Lets time pass in both. In the engine, everything ends earlier.
+    fn pass_time(&mut self, millis: u64) {
+        self.steps.push(format!("{millis} ms later"));
+        self.listed.pass_time(Duration::from_millis(millis));
+        self.real.block_on(self.engine.age(millis));
+    }
+
+    /// For messages: the last steps.
+    fn after(&self) -> String {
+        let from = self.steps.len().saturating_sub(100);
+        let mut text = String::from("after\n");
+        for (number, step) in self.steps.iter().enumerate().skip(from) {
+            let _ = writeln!(text, "{number}: {step}");
+        }
+        text
+    }
+}
+
+/// Compares an engine of this kind with the rules, by so many commands or more.
+///
+/// # Panics
+/// If they differ.
+pub fn compare_with_rules<E: Ages>(commands: usize, start: impl AsyncFn() -> E) {
+    let wanted = std::env::var("LOCK_DRIFT_COMMANDS");
+    let wanted = wanted.map_or(commands, |number| number.parse().unwrap());
+    let real = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (mut done, mut seed) = (0, 0);
+    while done < wanted {
+        println!("seed {seed}");
+        let engine = real.block_on(start());
+        let mut both = Both::new(&real, &engine);
+        scenario(&mut both, seed);
+        done += both.steps.len();
+        seed += 1;
+    }
+}
+
+/// Random commands seldom do this: the first of several readers asks, who wait for a writer whose
+/// lease has ended.
+fn ask_behind_a_lease_that_ended(both: &mut Both<'_>, like: &Request) {
+    let asks = |both: &mut Both<'_>, number: u64, permits| {
+        let mut request = like.clone();
+        request.acquire.claim.owner.request = 1000 + number;
+        (request.acquire.claim.permits, request.claims) = (Some(permits), Some(permits));
+        request.acquire.wait = None;
+        both.compare(&request, &Verb::Acquire(Queue::Join))
+    };
+    asks(both, 0, Permits::WRITE);
+    for reader in 1..=3 {
+        asks(both, reader, Permits::READ);
+    }
+    both.pass_time(3_100_000);
+    assert!(asks(both, 1, Permits::READ).starts_with("granted"));
+}
+
+fn scenario(both: &mut Both<'_>, seed: u64) {
+    let mut random = Seeded::new(seed);
+    let mut numbers = 0;
+    let mut fresh = |random: &mut Seeded| {
+        numbers += 1;
+        request(random, seed, numbers)
+    };
+    let mut requests: Vec<Request> = (0..7).map(|_| fresh(&mut random)).collect();
+    if seed.is_multiple_of(5) {
+        ask_behind_a_lease_that_ended(both, &requests[0]);
+    }
+    for _ in 0..STEPS {
+        let at = random.below(requests.len());
+        match random.below(20) {
+            0 => both.pass_some_time(&mut random),
+            1 => requests[at] = fresh(&mut random),
+            _ => {
+                let verb = verb(&mut random, &mut requests[at]);
+                let other = random.below(requests.len());
+                let other = requests[other].acquire.claim.owner;
+                requests[at].acquire.instead_of = (random.below(4) == 0).then_some(other);
+                let reply = both.compare(&requests[at], &verb);
+                if let Verb::Shrink(permits) = verb
+                    && reply == "Released"
+                {
+                    let of = requests[at].claims;
+                    requests[at].claims = of.map(|claimed| Permits {
+                        count: permits,
+                        ..claimed
+                    });
+                    // An acquire can still arrive late only if it is a writer's.
+                    if of.is_some_and(|permits| permits.of != Permits::READ_WRITE) {
+                        requests[at].acquire.claim.permits = requests[at].claims;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The functions in SQL give the replies of the rules, and announce the same grants.
+
+use std::sync::Arc;
+
+use lock_store::{ClientId, Clock, Listener, Store};
+use lock_testkit::drift::{Ages, compare_with_rules};
+use lock_testkit::{Asks, PostgresServer, StoreUnderTest};
+use tokio::sync::OnceCell;
+use tokio_postgres::Client;
+
+/// Nothing is swept meanwhile.
+const EMPTY: &str = "UPDATE lock_store.meta SET keeps = '1 year';
+    TRUNCATE lock_store.hold, lock_store.share, lock_store.place";
+
+struct Aged {
+    server: Arc<PostgresServer>,
+    session: Client,
+}
+
+impl Ages for Aged {
+    fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
+        self.server.store(id, listener, clock)
+    }
+
+    /// A client stands still there after three seconds.
+    fn tick(&self) -> u64 {
+        1600
+    }
+
+    fn age(&self, millis: u64) -> Asks<'_, ()> {
+        let by = format!("interval '{millis} milliseconds'");
+        let earlier = format!(
+            "UPDATE lock_store.hold SET ends = ends - {by};
+             UPDATE lock_store.share SET ends = ends - {by};
+             UPDATE lock_store.place SET ends = ends - {by}, seen = seen - {by},
+                 passed = passed - {by}"
+        );
+        Box::pin(async move { self.session.batch_execute(&earlier).await.unwrap() })
+    }
+
+    fn forgets_when_asked(&self) -> bool {
+        false
+    }
+
+    /// A hand-over ends after some grants, and leaves it to them to go on.
+    fn goes_on_after_shares(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_functions_give_the_replies_of_the_rules() {
+    let server = OnceCell::new();
+    compare_with_rules(6_000, async || {
+        let start = async || Arc::new(PostgresServer::start().await);
+        let server = Arc::clone(server.get_or_init(start).await);
+        let session = server.session().await;
+        session.batch_execute(EMPTY).await.unwrap();
+        Aged { server, session }
+    });
+}
