@@ -5,7 +5,6 @@ pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
 mod doubt;
-mod ending;
 pub(crate) mod messages;
 pub(crate) mod pipeline;
 pub(crate) mod push;

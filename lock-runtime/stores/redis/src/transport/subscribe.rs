@@ -1,6 +1,6 @@
 //! SUBSCRIBE and SSUBSCRIBE: the channels that one connection listens on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +11,6 @@ use redis::aio::MultiplexedConnection;
 use tokio::sync::{OnceCell, RwLock};
 
 use super::client_channels::ClientChannels;
-use super::ending::Ending;
 use super::pipeline;
 use crate::errors;
 use crate::names::Prefix;
@@ -43,7 +42,7 @@ struct State {
     /// One for each namespace that somebody waits in, and in a cluster for each slot of it.
     channels: HashMap<String, Subscription>,
     /// Those whose end is asked for and not told yet.
-    ending: Ending,
+    ending: HashSet<String>,
     /// Whether a task looks for unused ones.
     is_looked_after: bool,
 }
@@ -128,13 +127,15 @@ impl Subscriptions {
                     state.is_looked_after = goes_on;
                     unused
                 };
-                let command = match subscriptions.sharded {
-                    true => "SUNSUBSCRIBE",
-                    false => "UNSUBSCRIBE",
-                };
+                // A node ends a subscription of itself when its slot goes elsewhere, in the words
+                // of a reply, and then refuses to end it: each reply after that would go to the
+                // wrong command. So there it ends with the connection.
+                if subscriptions.sharded {
+                    continue;
+                }
                 let is_back =
                     |channel: &str| subscriptions.state.lock().channels.contains_key(channel);
-                let ended = subscriptions.end(command, &connection, &unused, is_back);
+                let ended = subscriptions.end(&connection, &unused, is_back);
                 ended.await;
             }
         });
@@ -144,7 +145,6 @@ impl Subscriptions {
     /// goes on to hear what is of no use.
     async fn end(
         &self,
-        command: &str,
         connection: &MultiplexedConnection,
         channels: &[String],
         is_back: impl Fn(&str) -> bool,
@@ -153,9 +153,9 @@ impl Subscriptions {
             let _alone = self.order.write().await;
             let mut unused = channels.to_vec();
             unused.retain(|channel| !is_back(channel));
-            let names = self.state.lock().ending.expect(unused);
-            let ended = pipeline::send_all(&mut connection.clone(), command, &names).await;
-            self.state.lock().ending.forget();
+            self.state.lock().ending.extend(unused.iter().cloned());
+            let ended = pipeline::send_all(&mut connection.clone(), "UNSUBSCRIBE", &unused).await;
+            self.state.lock().ending.clear();
             if let Err(error) = ended {
                 let error = errors::store_error(&error);
                 tracing::debug!(%error, "subscriptions go on that nobody uses");
@@ -172,10 +172,8 @@ impl Subscriptions {
     ) {
         let (this, connection) = (Arc::clone(self), connection.clone());
         self.clock.spawn(async move {
-            let ended = this.end("UNSUBSCRIBE", &connection, &channels, |channel| {
-                own.has(channel)
-            });
-            ended.await;
+            this.end(&connection, &channels, |channel| own.has(channel))
+                .await;
         });
     }
 
@@ -219,7 +217,7 @@ impl Subscriptions {
 
     /// Whether the end of a subscription is what this client asked for. It is told once.
     pub(super) fn has_asked_for_end(&self, channel: &[u8]) -> bool {
-        self.state.lock().ending.take(channel)
+        std::str::from_utf8(channel).is_ok_and(|channel| self.state.lock().ending.remove(channel))
     }
 
     /// A subscription ended that we did not give up: its slot went to another node. The redis crate
