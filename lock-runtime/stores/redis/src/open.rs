@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lock_store::Tls;
 #[cfg(feature = "tls")]
+use lock_store::Tls;
 use lock_store::timing::Timeouts;
 use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 
