@@ -118,6 +118,7 @@ pub(crate) async fn dial_for(
 }
 
 /// Whether there is a Redis that does not know `HELLO`.
+#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "of TLS"))]
 async fn speaks_resp2(info: &ConnectionInfo, at: Option<SocketAddr>, access: &Access) -> bool {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
