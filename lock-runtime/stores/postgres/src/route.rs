@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lock_store::{Clock, CredentialsProvider, Instant, Staggered, StoreError, StoreErrorKind};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config};
@@ -122,17 +123,9 @@ impl Route {
 
     /// Of all hosts, in their order; and the errors of those that have none.
     async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<StoreError>) {
-        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
         // A name that can't be resolved keeps the others waiting as short as a silent host does.
         let by = clock.now() + self.limit / 4;
-        for place in &self.places {
-            match clock.by(by, resolve(place)).await {
-                Some(Ok(found)) => addresses.extend(found),
-                Some(Err(error)) => errors.push(unresolved(place, &error.to_string())),
-                None => errors.push(unresolved(place, "its name server does not answer")),
-            }
-        }
-        (addresses, errors)
+        addresses_of(&self.places, clock, by, resolve).await
     }
 
     /// The provider has a time limit of its own.
@@ -188,6 +181,29 @@ impl Route {
     }
 }
 
+/// All names are looked up beside each other, so that one whose name server is silent leaves the
+/// others their time.
+async fn addresses_of<'p, L>(
+    places: &'p [Place],
+    clock: &Clock,
+    by: Instant,
+    look_up: impl Fn(&'p Place) -> L,
+) -> (Vec<Address>, Vec<StoreError>)
+where
+    L: Future<Output = std::io::Result<Vec<Address>>>,
+{
+    let found = join_all(places.iter().map(|place| clock.by(by, look_up(place)))).await;
+    let (mut addresses, mut errors) = (Vec::new(), Vec::new());
+    for (place, found) in places.iter().zip(found) {
+        match found {
+            Some(Ok(found)) => addresses.extend(found),
+            Some(Err(error)) => errors.push(unresolved(place, &error.to_string())),
+            None => errors.push(unresolved(place, "its name server does not answer")),
+        }
+    }
+    (addresses, errors)
+}
+
 async fn resolve(place: &Place) -> std::io::Result<Vec<Address>> {
     let of = |ip| Address {
         place: place.clone(),
@@ -206,4 +222,40 @@ async fn resolve(place: &Place) -> std::io::Result<Vec<Address>> {
 
 fn unresolved(place: &Place, why: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Disconnected, format!("{place}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_whose_lookup_hangs_leaves_the_others_their_time() {
+        let clock = Clock::new(Handle::current());
+        let places = ["silent", "good"].map(|host| Place {
+            host: Host::Tcp(host.to_owned()),
+            at: None,
+            port: 5432,
+        });
+        let look_up = async |place: &Place| {
+            if place == &places[0] {
+                std::future::pending::<()>().await;
+            }
+            tokio::task::yield_now().await;
+            let (place, ip) = (place.clone(), None);
+            Ok(vec![Address { place, ip }])
+        };
+        let by = clock.now() + Duration::from_millis(100);
+        let (found, errors) = addresses_of(&places, &clock, by, look_up).await;
+        assert_eq!(
+            found.iter().map(|one| &one.place).collect::<Vec<_>>(),
+            [&places[1]]
+        );
+        let said = errors.iter().map(ToString::to_string).collect::<String>();
+        assert!(
+            said.contains("silent:5432: its name server does not answer"),
+            "{said}"
+        );
+    }
 }
