@@ -291,6 +291,11 @@ async fn a_hold_that_a_majority_has_lost_is_lost() {
         .await
         .unwrap();
     let guard = client.lock("k").acquire().await.unwrap();
+    // A majority grants it; the command may reach the others later.
+    eventually("all have it", async || {
+        quorum.holders("k").await.iter().flatten().count() == 5
+    })
+    .await;
     for server in &quorum.servers[..2] {
         server.command(&["DEL", "lock:k"]).await;
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lock_runtime::StoreErrorKind;
 use lock_store::{
-    Acquired, Failure, LatchCall, Permits, Queue, RateRequest, Released, Renewed, StoreError,
+    Acquired, Failure, LatchCall, LatchFound, Permits, Queue, RateRequest, Released, Renewed,
+    StoreError,
 };
 use lock_testkit::{Backend, RedisBackend, RedisServer, eventually, wall_micros};
 
@@ -182,12 +183,23 @@ async fn a_bucket_of_a_later_form_is_refused_and_nobody_passes() {
 }
 
 #[tokio::test]
+async fn a_hash_of_an_application_with_a_version_is_no_latch_of_a_later_form() {
+    let stage = Stage::new().await;
+    for other in ["version 7 name x", "version 1.2.0"] {
+        stage.command("DEL lock:k").await;
+        stage.command(&format!("HSET lock:k {other}")).await;
+        let found = stage.clients.a.latch_look("k".into(), by()).await;
+        assert_eq!(found.unwrap().value, LatchFound::Conflict);
+    }
+}
+
+#[tokio::test]
 async fn a_latch_of_a_later_form_is_refused_and_stays_as_it_is() {
     let stage = Stage::new().await;
     let store = &stage.clients.a;
     // Also one that looks like today's but for its version.
     for later in [
-        "version 2 left 3",
+        "version 2 generation 7 left 3",
         "count 3 generation 7 opened 0 version 2",
     ] {
         stage.command("DEL lock:k").await;

@@ -297,6 +297,12 @@ impl Prefix {
         Namespace::new(namespace.strip_suffix(':').unwrap_or(namespace)).ok()
     }
 
+    /// The namespace of a channel that tells of grants or of what is free; `None` of any other.
+    pub(crate) fn namespace_of_waiting(channel: &str) -> Option<Namespace> {
+        let of = |kind| channel.split_once(kind).map(|(namespace, _)| namespace);
+        Namespace::new(of(":%granted:").or_else(|| of(":%freed:"))?).ok()
+    }
+
     /// True if messages on this channel tell that a lock is free.
     pub(crate) fn is_freed(channel: &[u8]) -> bool {
         channel.windows(7).any(|part| part == b"%freed:")

@@ -5,8 +5,10 @@
 -- generation that opened. Waiters are owner tokens, each scored with the time in ms at which it
 -- expires.
 
+local NOT_A_LATCH = 'the key holds something that is not a latch'
+
 local function conflict()
-  return redis.error_reply('WRONGTYPE the key holds something that is not a latch')
+  return redis.error_reply('WRONGTYPE ' .. NOT_A_LATCH)
 end
 
 -- The negated server time in µs, if it is outside the call's period of validity; else nil.
@@ -21,7 +23,7 @@ local function read()
   local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened', 'version')
   local pttl = redis.call('PTTL', KEYS[1])
   if pttl == -2 then return nil end
-  if found[4] then return nil, unreadable('v' .. found[4] .. ':') end
+  if found[4] and found[2] then return nil, unreadable('v' .. found[4] .. ':', NOT_A_LATCH) end
   local function number(text) return text and string.match(text, '^%d+$') and tonumber(text) end
   local count, generation = number(found[1]), number(found[2])
   if not count or not generation or not found[3] then return nil, conflict() end

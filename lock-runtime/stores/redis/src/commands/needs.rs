@@ -65,7 +65,15 @@ impl Tried<'_> {
     async fn expect_node(&self) -> Result<bool, StoreError> {
         let mut slots = redis::cmd("CLUSTER");
         slots.arg("SLOTS");
-        let commands = vec![("CLUSTER SLOTS", slots), ("ASKING", redis::cmd("ASKING"))];
+        // `ASKING` counts for the next command, which must be none of a lock.
+        let asking = [
+            ("ASKING", redis::cmd("ASKING")),
+            ("PING", redis::cmd("PING")),
+        ];
+        let commands = [("CLUSTER SLOTS", slots)]
+            .into_iter()
+            .chain(asking)
+            .collect();
         let map = self.expect_all(commands).await?.swap_remove(0);
         let ranges = Vec::<Value>::from_redis_value(map.unwrap_or(Value::Nil));
         let nobody = ServerAddress {

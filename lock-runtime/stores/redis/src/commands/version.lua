@@ -1,7 +1,7 @@
 -- Shared by the scripts. What version 1 stores has no mark. What a later version stores in another
 -- form says so, where version 1 looks: a text begins with `v<version>:`, a sorted set has no `used`
--- and has `version` with that score, a hash has a field `version`. A later queue, or list of a
--- latch's waiters, has another name.
+-- and has `version` with that score, a hash has the fields `generation` and `version`. A later
+-- queue, or list of a latch's waiters, has another name.
 --
 -- The error for a value that can't be read: of a later version, or something else.
 local function unreadable(value, otherwise)

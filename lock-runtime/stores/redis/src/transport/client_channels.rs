@@ -49,6 +49,12 @@ impl ClientChannels {
         namespace.is_some_and(|namespace| self.views.lock().contains_key(&namespace))
     }
 
+    /// Whether the client may wait on this channel: that of a view that is in use.
+    pub(super) fn may_wait_on(&self, channel: &str) -> bool {
+        let namespace = Prefix::namespace_of_waiting(channel);
+        namespace.is_some_and(|namespace| self.views.lock().contains_key(&namespace))
+    }
+
     /// Notes that a view is used. Its channel, if it was not in use.
     pub(crate) fn use_view(&self, key: &LockKey) -> Option<String> {
         let namespace = key.namespace()?;

@@ -105,7 +105,7 @@ async fn connect(own: Leave, caller: Handle, client: Arc<Client>) {
     let (context, link) = (connection.context.clone(), own.link);
     drop(connection);
     let clock = &context.clock;
-    let subscriptions = Subscriptions::new(clock, &context.namespace, false);
+    let subscriptions = Subscriptions::new(&context, false);
     let handler = PushHandler {
         link,
         of_runtime: true,

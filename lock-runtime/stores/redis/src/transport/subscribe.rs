@@ -12,10 +12,11 @@ use tokio::sync::{OnceCell, RwLock};
 
 use super::client_channels::ClientChannels;
 use super::pipeline;
+use crate::context::ClientContext;
 use crate::errors;
-use crate::names::Prefix;
 
-/// A channel is given up when nobody used it between two looks. Whoever waits uses it each second.
+/// A channel is given up when nobody used it between two looks, and its view is not in use. Where
+/// views are not known (beyond 1,024), whoever waits uses it each second.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// So many end in one piece. Who begins to listen waits for one piece at most.
@@ -29,6 +30,8 @@ pub(crate) struct Subscriptions {
     sharded: bool,
     /// What the channels of the client's own namespace begin with, which it keeps.
     kept: String,
+    /// Where the client hears others: knows which views are in use.
+    views: Option<Arc<ClientChannels>>,
     state: Mutex<State>,
     /// Held while a subscription is made, and exclusively while some end: each is sent after what
     /// the state says was before it.
@@ -55,11 +58,12 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    pub(crate) fn new(clock: &Clock, namespace: &Prefix, sharded: bool) -> Arc<Self> {
+    pub(crate) fn new(context: &ClientContext, sharded: bool) -> Arc<Self> {
         Arc::new(Self {
-            clock: clock.clone(),
+            clock: context.clock.clone(),
             sharded,
-            kept: namespace.channels_begin_with(),
+            kept: context.namespace.channels_begin_with(),
+            views: context.channels.clone(),
             state: Mutex::default(),
             order: Arc::default(),
             mixed_up: AtomicBool::new(false),
@@ -122,7 +126,7 @@ impl Subscriptions {
                 };
                 let unused = {
                     let mut state = subscriptions.state.lock();
-                    let unused = state.take_unused(&subscriptions.kept);
+                    let unused = state.take_unused(|channel| subscriptions.keeps(channel));
                     goes_on = state.has_others_than(&subscriptions.kept);
                     state.is_looked_after = goes_on;
                     unused
@@ -139,6 +143,12 @@ impl Subscriptions {
                 ended.await;
             }
         });
+    }
+
+    /// Whether somebody may wait on it who does not ask by himself, as behind others of this process.
+    fn keeps(&self, channel: &str) -> bool {
+        let views = self.views.as_ref();
+        channel.starts_with(&self.kept) || views.is_some_and(|views| views.may_wait_on(channel))
     }
 
     /// Listens on these channels no longer, unless somebody uses them again. Who may not say so
@@ -239,11 +249,11 @@ impl Subscriptions {
 
 impl State {
     /// Removes what nobody used since the last look. What is being made is used.
-    fn take_unused(&mut self, kept: &str) -> Vec<String> {
+    fn take_unused(&mut self, keeps: impl Fn(&str) -> bool) -> Vec<String> {
         let unused = self.channels.extract_if(|channel, one| {
             let is_being_made = Arc::strong_count(&one.made) > 1;
             let is_used = std::mem::take(&mut one.is_used) || is_being_made;
-            !is_used && !channel.starts_with(kept)
+            !is_used && !keeps(channel)
         });
         unused.map(|(channel, _)| channel).collect()
     }

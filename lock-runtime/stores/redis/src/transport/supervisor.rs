@@ -204,11 +204,7 @@ impl Supervisor {
     /// One attempt to connect, in its time: at one of the server's addresses.
     async fn attempt(&self, channels: &[String]) -> Result<Made, StoreError> {
         let prepare = || {
-            let subscriptions = Subscriptions::new(
-                &self.context.clock,
-                &self.context.namespace,
-                self.believes.is_some(),
-            );
+            let subscriptions = Subscriptions::new(&self.context, self.believes.is_some());
             let shared = self.connection.upgrade();
             // Each has its own, so that what is said of one that failed concerns no other.
             let link = shared.map_or(Link(0), |shared| shared.next_link());
