@@ -2,7 +2,7 @@
 //! parameter.
 
 use crate::args::{Opt, READ, SKIP, WRITE};
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use crate::mistakes::Mistakes;
 use crate::parse::duration;
 use crate::parse::value::Value;
@@ -15,7 +15,7 @@ const SHORTEST_LEASE: u64 = 10;
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// `names` are those of the function's parameters.
-pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
+pub(crate) fn check_lock(args: &Args, names: Option<&ParameterNames>, mistakes: &mut Mistakes) {
     check_lease(args, mistakes);
     check_max_hold(args, mistakes);
     check_wait(args, mistakes);
@@ -145,7 +145,7 @@ fn check_max_hold(args: &Args, mistakes: &mut Mistakes) {
     }
 }
 
-fn check_bound_names(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
+fn check_bound_names(args: &Args, names: Option<&ParameterNames>, mistakes: &mut Mistakes) {
     let bound = |opt| args.get(opt).zip(args.name(opt));
     let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
     if let (Some((_, fence)), Some((given, guard))) = (fence, guard)

@@ -6,7 +6,7 @@ pub(crate) mod value;
 
 use crate::args::{ATTRIBUTES, Opt, Spelling, ValueKind, Vocabulary};
 use crate::mistakes::Mistakes;
-use crate::parse::rate::Rate;
+use crate::parse::rate::RateText;
 use crate::parse::value::Value;
 use crate::suggest;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -173,7 +173,7 @@ impl Args {
 /// The option that a value without a name was meant for.
 fn meant_by(literal: &LitStr, attribute: &Vocabulary) -> &'static str {
     let takes = |option: &&Spelling| match option.kind {
-        ValueKind::Rate => Rate::parse(&literal.value()).is_ok(),
+        ValueKind::Rate => RateText::parse(&literal.value()).is_ok(),
         _ => false,
     };
     let option = attribute.options.iter().find(takes);

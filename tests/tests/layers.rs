@@ -29,7 +29,7 @@ type Module = Vec<String>;
 struct Sources {
     files: BTreeMap<Module, syn::File>,
     /// What a file re-exports from others: each name, and the path of its definition.
-    handed_on: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    re_exported: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
 /// Tests don't count, since they use what they test. Re-exports don't count either: an arrow goes
@@ -136,7 +136,7 @@ impl Sources {
         for file in files.values_mut() {
             file.items.retain(|item| !is_test(item));
         }
-        let handed_on = files.iter().map(|(module, file)| {
+        let re_exported = files.iter().map(|(module, file)| {
             let mut paths = Paths::default();
             for item in &file.items {
                 if let syn::Item::Use(item) = item
@@ -149,8 +149,8 @@ impl Sources {
             let named = named.filter_map(|path| Some((path.last()?.clone(), path)));
             (module.clone(), named.collect())
         });
-        let handed_on = handed_on.collect();
-        Self { files, handed_on }
+        let re_exported = re_exported.collect();
+        Self { files, re_exported }
     }
 
     /// The other files that this one names.
@@ -186,8 +186,8 @@ impl Sources {
         while !self.files.contains_key(&whole) {
             name = whole.pop();
         }
-        let handed_on = name.and_then(|name| self.handed_on[&whole].get(&name));
-        match handed_on {
+        let re_exported = name.and_then(|name| self.re_exported[&whole].get(&name));
+        match re_exported {
             Some(path) => self.file_of(&whole, path.clone()),
             None => whole,
         }

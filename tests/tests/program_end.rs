@@ -54,7 +54,7 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
         }
         Some(3) => runtime.block_on(hold(url.to_owned())).map(drop),
         Some(5) => {
-            let panics = async { drop((hold(url.to_owned()).await, panics())) };
+            let panics = async { drop((hold(url.to_owned()).await, panic_now())) };
             let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(panics));
             let _ = std::panic::catch_unwind(panics);
             Ok(())
@@ -85,7 +85,7 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
     }
 }
 
-fn panics() {
+fn panic_now() {
     std::panic::resume_unwind(Box::new(()));
 }
 
@@ -96,7 +96,7 @@ async fn hold(url: String) -> Result<(Guard, LockClient), LockError> {
     Ok((guard, client))
 }
 
-async fn leaves_no_lock(url: String) {
+async fn assert_no_lock_left(url: String) {
     let client = LockClient::builder().url(&url).connect().await.unwrap();
     for way in WAYS {
         let mut left = 0;
@@ -118,19 +118,19 @@ async fn leaves_no_lock(url: String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_redis() {
     let server = RedisServer::start().await;
-    leaves_no_lock(server.url()).await;
+    assert_no_lock_left(server.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_postgres() {
     let server = PostgresServer::start().await;
-    leaves_no_lock(server.url()).await;
+    assert_no_lock_left(server.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_sqlite() {
     let file = SqliteFile::new();
-    leaves_no_lock(file.url()).await;
+    assert_no_lock_left(file.url()).await;
 }
 
 /// How long the drop takes, and with the end of its thread, while the server says nothing.

@@ -3,7 +3,7 @@
 use crate::args::{FOREVER, Spelling, ValueKind};
 use crate::mistakes::Mistakes;
 use crate::parse::duration;
-use crate::parse::rate::Rate;
+use crate::parse::rate::RateText;
 use crate::suggest;
 use crate::template::Template;
 use proc_macro2::Ident;
@@ -23,7 +23,7 @@ pub(crate) enum Value {
     Template(LitStr, Template),
     /// Each a `Template`, an `Expression` or `Wrong`.
     Keys(Vec<Value>),
-    Rate(Rate),
+    Rate(RateText),
     Count(u32),
     Millis(u64),
     Forever,
@@ -137,7 +137,7 @@ impl GivenOption<'_> {
     fn interpret_rate(&mut self, expression: Expr) -> Value {
         let what = "how many in how long, in quotes, or an expression that gives a `Rate`";
         self.interpret_text(expression, what, |option, literal| {
-            match Rate::parse(&literal.value()) {
+            match RateText::parse(&literal.value()) {
                 Ok(rate) => Value::Rate(rate),
                 Err(message) => option.refuse(literal, message),
             }

@@ -1,6 +1,6 @@
 //! Templates: by example, and by random text.
 
-use super::{Part, Template};
+use super::{Template, TemplatePart};
 use proptest::prelude::*;
 
 fn is_expression(text: &str) -> bool {
@@ -17,12 +17,12 @@ fn parse(text: &str) -> Result<Template, Vec<String>> {
     }
 }
 
-fn literal(text: &str) -> Part {
-    Part::Literal(text.to_owned())
+fn literal(text: &str) -> TemplatePart {
+    TemplatePart::Literal(text.to_owned())
 }
 
-fn placeholder(text: &str) -> Part {
-    Part::Placeholder(text.to_owned())
+fn placeholder(text: &str) -> TemplatePart {
+    TemplatePart::Placeholder(text.to_owned())
 }
 
 #[test]

@@ -159,7 +159,7 @@ impl Guard {
 
     /// As long as this is there, a body under this guard is polled, and the outer guards of a
     /// nested one do not end. `None` if there is none, or one has ended.
-    pub(crate) fn polls_body(&self) -> Option<Polling<'_>> {
+    pub(crate) fn enter_polling(&self) -> Option<Polling<'_>> {
         Polling::enter(&self.borrowed.as_ref()?.from)
     }
 
@@ -299,7 +299,7 @@ impl Guard {
         let frame = self.frame();
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| {
-            let _polls = self.polls_body();
+            let _polls = self.enter_polling();
             call_chain::within(&frame, || future.as_mut().poll(cx))
         })
         .await

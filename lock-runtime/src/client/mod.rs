@@ -273,7 +273,7 @@ impl LockClient {
         let key = self.key(key);
         let found = self.engine.inspect(key.clone()).await?;
         let held_by = match &found.holder {
-            Some(holder) => Some(self.engine.names_holder(&key, holder).await),
+            Some(holder) => Some(self.engine.identify_holder(&key, holder).await),
             None => None,
         };
         let shown = |holder: String| match holder.char_indices().nth(8) {

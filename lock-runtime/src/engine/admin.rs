@@ -58,7 +58,7 @@ impl Engine {
             if handoff.key() == key {
                 self.end_tenure(&handoff);
             } else {
-                self.pass_back(handoff);
+                self.hand_off_or_end(handoff);
             }
         }
         for hold in self.watchdog.holds() {

@@ -122,7 +122,7 @@ impl HolderNames {
         true
     }
 
-    pub(super) fn was_asked(&self, client: ClientId, key: &LockKey, listens: bool) {
+    pub(super) fn note_asked(&self, client: ClientId, key: &LockKey, listens: bool) {
         let mut asked = self.asked.lock();
         let mut asked_it = asked.iter_mut();
         if let Some(it) = asked_it.find(|it| it.client == client && it.key == *key) {

@@ -21,12 +21,12 @@ pub(crate) struct Messages {
     pub(super) numbers: Arc<RequestNumbers>,
     pub(super) names: Arc<HolderNames>,
     pub(super) observed: Arc<Observed>,
-    connected: Mutex<Connected>,
+    connected: Mutex<ConnectedServers>,
 }
 
 /// The servers with a connection, each as often as it has some.
 #[derive(Debug, Default)]
-struct Connected {
+struct ConnectedServers {
     servers: Vec<String>,
     /// After a shutdown: what a store says then is late.
     closed: bool,
@@ -56,14 +56,14 @@ impl Messages {
         let text = "the client was shut down";
         let error = StoreError::new(StoreErrorKind::Disconnected, text);
         for server in std::mem::take(&mut connected.servers) {
-            self.tell_disconnected(server, error.clone());
+            self.record_disconnected(server, error.clone());
         }
     }
 
-    fn tell_disconnected(&self, server: String, error: StoreError) {
-        self.observed.events.tell_later(None, move |tell| {
+    fn record_disconnected(&self, server: String, error: StoreError) {
+        self.observed.events.record_later(None, move |recorder| {
             let (server, error) = (server.as_str(), &error);
-            tell.that(What::Disconnected { server, error });
+            recorder.record(What::Disconnected { server, error });
         });
     }
 }
@@ -91,9 +91,9 @@ impl Listener for Messages {
         }
         connected.servers.push(server.to_owned());
         let server = server.to_owned();
-        self.observed.events.tell_later(None, move |tell| {
+        self.observed.events.record_later(None, move |recorder| {
             let server = server.as_str();
-            tell.that(What::Connected { server });
+            recorder.record(What::Connected { server });
         });
     }
 
@@ -102,7 +102,7 @@ impl Listener for Messages {
         let mut servers = connected.servers.iter();
         if let Some(at) = servers.position(|one| one == server) {
             let server = connected.servers.swap_remove(at);
-            self.tell_disconnected(server, error.clone());
+            self.record_disconnected(server, error.clone());
         }
     }
 

@@ -167,7 +167,7 @@ impl Engine {
 
     /// Refuses what the store can't do.
     fn can(&self, wish: Wish) -> Result<(), LockError> {
-        match self.capabilities.refuses(wish) {
+        match self.capabilities.refusal(wish) {
             Some(reason) => Err(LockError::config(reason)),
             None => Ok(()),
         }

@@ -55,7 +55,7 @@ impl Budget {
     }
 
     /// When a busy lock is reported as such.
-    pub(crate) fn ends(&self) -> Option<Instant> {
+    pub(crate) fn end(&self) -> Option<Instant> {
         match self.wait {
             Wait::For(wait) => Some(self.started + wait),
             Wait::Forever => None,
@@ -63,7 +63,7 @@ impl Budget {
     }
 
     /// When a store with its last answer at `answered` is reported as dead, whatever is under way.
-    pub(crate) fn gives_up(&self, answered: Option<Instant>) -> Instant {
+    pub(crate) fn give_up_at(&self, answered: Option<Instant>) -> Instant {
         match self.wait {
             Wait::For(wait) => self.started + wait.max(self.command_timeout),
             Wait::Forever => {
@@ -74,9 +74,9 @@ impl Budget {
 
     /// The same for a store that has failed since then. A request that came later has the time of
     /// one command.
-    pub(crate) fn loses_patience(&self, failing_since: Instant) -> Instant {
+    pub(crate) fn lose_patience_at(&self, failing_since: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.gives_up(None),
+            Wait::For(_) => self.give_up_at(None),
             Wait::Forever => {
                 (failing_since + self.dead_after).max(self.started + self.command_timeout)
             }
@@ -98,7 +98,7 @@ impl Budget {
     /// By when the last question of a request must be answered, if it is asked now.
     pub(crate) fn last_answer_by(&self, now: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.gives_up(None).max(now),
+            Wait::For(_) => self.give_up_at(None).max(now),
             Wait::Forever => now + self.command_timeout,
         }
     }
@@ -218,7 +218,7 @@ pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
 /// When to renew a hold that was passed on inside the process and can be trusted until `until`.
 /// `None` if the store must be asked first: too little is left, or more than the lease. A `fresh`
 /// hold was handed over by the store a moment ago: the rest of its lease was not asked for yet.
-pub(crate) fn passed_on(
+pub(crate) fn handed_off_renewal(
     now: Instant,
     until: Instant,
     fresh: bool,
@@ -247,9 +247,9 @@ pub(crate) fn passed_on(
 }
 
 /// How long a request waits for the hold of another task of its process before it asks the store.
-pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
+pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
     let left = budget
-        .ends()
+        .end()
         .map(|ends| ends.saturating_duration_since(now) / 4);
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
@@ -332,7 +332,7 @@ impl Retry {
     }
 
     /// Counts a failure and waits for the next try. False, at once, if that would not come before
-    /// `ends`.
+    /// `end`.
     pub(crate) async fn pause(&mut self, clock: &Clock, ends: Instant) -> bool {
         let again = self.again_at(clock.now());
         let has_time = again < ends;

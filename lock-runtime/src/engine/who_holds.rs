@@ -19,7 +19,7 @@ const TWICE: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Asks the holder's client for its name, in the background. The answer comes soon or never.
-    pub(super) fn asks_for_name(&self, key: &LockKey, holder: Option<Holder>) {
+    pub(super) fn ask_for_name(&self, key: &LockKey, holder: Option<Holder>) {
         let Some(Holder::Owner(owner)) = holder else {
             return;
         };
@@ -36,7 +36,7 @@ impl Engine {
             };
             // Who may not publish does not know whether anybody listens.
             let listens = store.tell(client, question, by).await.unwrap_or(true);
-            names.was_asked(client, &key, listens);
+            names.note_asked(client, &key, listens);
         });
     }
 
@@ -56,12 +56,12 @@ impl Engine {
     }
 
     /// Who wrote this into a key. Waits a moment for what its client says.
-    pub(crate) async fn names_holder(&self, key: &LockKey, holder: &str) -> HeldBy {
+    pub(crate) async fn identify_holder(&self, key: &LockKey, holder: &str) -> HeldBy {
         let (holder, by) = (
             Holder::parse(holder.as_bytes()),
             self.clock.now() + ANSWERED,
         );
-        self.asks_for_name(key, Some(holder));
+        self.ask_for_name(key, Some(holder));
         let Holder::Owner(owner) = holder else {
             return self.held_by(key, Some(holder));
         };
@@ -81,7 +81,7 @@ impl Engine {
 }
 
 /// The task that answers the questions of others. Ends with the engine.
-pub(super) async fn answers(engine: Weak<Engine>, mut questions: Questions) {
+pub(super) async fn answer_questions(engine: Weak<Engine>, mut questions: Questions) {
     let mut last: Option<(Question, Instant)> = None;
     while let Some(question) = questions.recv().await {
         let Some(engine) = engine.upgrade() else {

@@ -50,6 +50,6 @@ pub use self::observer::Observer;
 pub use self::stats::Stats;
 
 pub(crate) use self::counters::Counters;
-pub(crate) use self::events::{About, Events, Tell};
+pub(crate) use self::events::{About, Events, Recorder};
 pub(crate) use self::observed_store::ObservedStore;
 pub(crate) use self::span::{BodySpan, Outcome};

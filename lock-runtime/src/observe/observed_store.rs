@@ -50,15 +50,17 @@ impl ObservedStore {
         })
     }
 
-    fn tell(&self, verb: Verb, took: Duration, failure: Option<&Failure>) {
+    fn record(&self, verb: Verb, took: Duration, failure: Option<&Failure>) {
         let error = failure.map(|failure| &failure.error);
         if !(self.is_own_thread)() {
-            return self.events.tell(None, What::Command { verb, took, error });
+            return self
+                .events
+                .record(None, What::Command { verb, took, error });
         }
         let error = error.cloned();
-        self.events.tell_later(None, move |tell| {
+        self.events.record_later(None, move |recorder| {
             let error = error.as_ref();
-            tell.that(What::Command { verb, took, error });
+            recorder.record(What::Command { verb, took, error });
         });
     }
 }
@@ -77,7 +79,7 @@ impl<T> Future for Timed<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.command.as_mut().poll(cx));
         let took = self.store.clock.now().saturating_duration_since(self.sent);
-        self.store.tell(self.verb, took, result.as_ref().err());
+        self.store.record(self.verb, took, result.as_ref().err());
         Poll::Ready(result)
     }
 }

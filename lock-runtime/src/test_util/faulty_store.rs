@@ -38,21 +38,21 @@ pub(super) enum Behaviour {
 
 /// What a command does to the store. A store that is in trouble refuses the last of them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Effect {
+enum CommandEffect {
     Reads,
     Writes,
     TakesMemory,
 }
 
 impl Behaviour {
-    fn refuses(self, effect: Effect) -> Option<StoreErrorKind> {
+    fn refusal(self, effect: CommandEffect) -> Option<StoreErrorKind> {
         let Self::Refuses(kind) = self else {
             return None;
         };
         let least = match kind {
-            StoreErrorKind::OutOfMemory => Effect::TakesMemory,
-            StoreErrorKind::ReadOnly | StoreErrorKind::NotReplicated => Effect::Writes,
-            _ => Effect::Reads,
+            StoreErrorKind::OutOfMemory => CommandEffect::TakesMemory,
+            StoreErrorKind::ReadOnly | StoreErrorKind::NotReplicated => CommandEffect::Writes,
+            _ => CommandEffect::Reads,
         };
         (effect >= least).then_some(kind)
     }
@@ -89,14 +89,14 @@ struct FaultyStore {
 
 impl FaultyStore {
     /// Waits until a command with this effect may be carried out.
-    async fn lets_pass(&self, effect: Effect, by: Instant) -> Result<(), Failure> {
+    async fn let_pass(&self, effect: CommandEffect, by: Instant) -> Result<(), Failure> {
         let mut behaviour = self.told.behaviour.subscribe();
         let answers = behaviour.wait_for(|behaviour| *behaviour != Behaviour::Silent);
         let behaviour = match self.clock.by(by, answers).await {
             Some(told) => told.map_or(Behaviour::Answers, |behaviour| *behaviour),
             None => return Err(self.failure(StoreErrorKind::Timeout, Some(self.store.link()))),
         };
-        match behaviour.refuses(effect) {
+        match behaviour.refusal(effect) {
             Some(kind) => Err(self.failure(kind, None)),
             None => Ok(()),
         }
@@ -126,7 +126,7 @@ macro_rules! verbs {
         impl Store for FaultyStore {
             $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
                 Box::pin(async move {
-                    self.lets_pass(Effect::$effect, by).await?;
+                    self.let_pass(CommandEffect::$effect, by).await?;
                     self.store.$method($($argument,)* by).await
                 })
             })*
@@ -142,7 +142,7 @@ macro_rules! verbs {
             }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
                 Box::pin(async move {
-                    let passes = self.lets_pass(Effect::Writes, by).await;
+                    let passes = self.let_pass(CommandEffect::Writes, by).await;
                     passes.map_err(|failure| failure.error)?;
                     if to == ANOTHER {
                         self.another_answers(message.key());
@@ -206,7 +206,7 @@ struct FaultyListener {
 }
 
 impl FaultyListener {
-    fn hears(&self) -> Option<Arc<dyn Listener>> {
+    fn listener_unless_silent(&self) -> Option<Arc<dyn Listener>> {
         let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
         self.listener.upgrade().filter(|_| !is_silent)
     }
@@ -214,30 +214,30 @@ impl FaultyListener {
 
 impl Listener for FaultyListener {
     fn granted(&self, grant: HandedOver) -> WakeUp {
-        let listener = self.hears();
+        let listener = self.listener_unless_silent();
         listener.map_or_else(WakeUp::default, |it| it.granted(grant))
     }
 
     fn recheck(&self) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.recheck();
         }
     }
 
     fn lost(&self, link: Link) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.lost(link);
         }
     }
 
     fn freed(&self, ended: Ended) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.freed(ended);
         }
     }
 
     fn told(&self, message: ClientMessage) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.told(message);
         }
     }

@@ -156,13 +156,13 @@ impl Capabilities {
 
     /// The text of the error of what the store can never do. `None` if it can.
     #[must_use]
-    pub fn refuses(&self, wish: Wish) -> Option<String> {
+    pub fn refusal(&self, wish: Wish) -> Option<String> {
         let (what, time) = match wish {
-            Wish::Shares => return self.shares.refuses(),
-            Wish::Fair => return self.fair.refuses(),
-            Wish::Fencing => return self.fencing.refuses(),
-            Wish::Rate => return self.rate.refuses(),
-            Wish::Latch => return self.latch.refuses(),
+            Wish::Shares => return self.shares.refusal(),
+            Wish::Fair => return self.fair.refusal(),
+            Wish::Fencing => return self.fencing.refusal(),
+            Wish::Rate => return self.rate.refusal(),
+            Wish::Latch => return self.latch.refusal(),
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,
             Wish::Kept(keep) => ("`hold_at_least`", keep),
@@ -199,7 +199,7 @@ impl Ability {
         Self::No(reason.into())
     }
 
-    fn refuses(&self) -> Option<String> {
+    fn refusal(&self) -> Option<String> {
         match self {
             Self::Yes => None,
             Self::No(reason) => Some(reason.clone().into_owned()),

@@ -154,7 +154,7 @@ impl PostgresServer {
     ///
     /// # Panics
     /// If it can't.
-    pub async fn speaks_tls(&self, certificate: &str, key: &str) {
+    pub async fn enable_tls(&self, certificate: &str, key: &str) {
         let data = self.folder.path().join("data");
         let owner = fs::metadata(&data).expect("the data").uid();
         for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
@@ -176,7 +176,7 @@ impl PostgresServer {
     ///
     /// # Panics
     /// If it can't.
-    pub async fn lets_in(&self, lines: &str) {
+    pub async fn let_in(&self, lines: &str) {
         let path = self.folder.path().join("data/pg_hba.conf");
         let text = format!("host all postgres all trust\n{lines}\n");
         // It stays the file of the server's user.

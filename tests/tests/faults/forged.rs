@@ -23,7 +23,7 @@ impl Forger {
 
     /// Sends this message to the client that listens on the only channel for grants. The client
     /// hears it before any answer to a later request.
-    async fn tells(&self, message: &str) {
+    async fn send(&self, message: &str) {
         let mut connection = self.0.clone();
         let mut list = redis::cmd("PUBSUB");
         list.arg("CHANNELS").arg("lock:%granted:*");
@@ -66,7 +66,7 @@ async fn knowing_an_earlier_request_does_not_grant_the_next_one() {
         let known = u64::from_str_radix(number_of_request, 16).unwrap();
         for next in (1..50).map(|more| known.wrapping_add(more)) {
             forger
-                .tells(&format!("1 granted {client}-{next:x} 9999"))
+                .send(&format!("1 granted {client}-{next:x} 9999"))
                 .await;
         }
         victim.inspect("k").await.unwrap();
@@ -94,11 +94,11 @@ async fn the_number_of_a_request_grants_nothing_to_another_client() {
     let (_, number) = token.split_once('-').unwrap();
     for client in [0, u128::MAX] {
         forger
-            .tells(&format!("1 granted {client:032x}-{number} "))
+            .send(&format!("1 granted {client:032x}-{number} "))
             .await;
     }
     for other_version in ["", "0 ", "2 ", "1 waited "] {
-        forger.tells(&format!("{other_version}{token} ")).await;
+        forger.send(&format!("{other_version}{token} ")).await;
     }
     victim.inspect("k").await.unwrap();
     assert!(!waiting.is_finished(), "two holders");
@@ -122,7 +122,7 @@ async fn a_client_that_trusts_no_message_asks_the_store() {
         // Even from a forger that knows everything.
         let token = waiting_token(&server, QUEUE).await;
         let before = server.command_calls("evalsha").await;
-        forger.tells(&format!("1 granted {token} 9999")).await;
+        forger.send(&format!("1 granted {token} 9999")).await;
         eventually("it asks", async || {
             server.command_calls("evalsha").await > before + 1
         })
@@ -149,9 +149,7 @@ async fn a_latch_opens_by_a_look_and_not_by_a_message() {
     eventually("it waits", async || !server.keys(places).await.is_empty()).await;
     let token = waiting_token(&server, places).await;
     let generation: String = server.query(&["HGET", "lock:l", "generation"]).await;
-    forger
-        .tells(&format!("1 opened {token} {generation}"))
-        .await;
+    forger.send(&format!("1 opened {token} {generation}")).await;
     client.latch("l").count().await.unwrap();
     client.inspect("k").await.unwrap();
     assert!(!waiting.is_finished(), "it opened by the word of a message");
@@ -172,7 +170,7 @@ async fn a_grant_whose_token_does_not_rise_is_not_believed() {
     until_waiting(&holder, "k", 1).await;
     let token = waiting_token(&server, QUEUE).await;
     let asked = server.command_calls("evalsha").await;
-    forger.tells(&format!("1 granted {token} {last}")).await;
+    forger.send(&format!("1 granted {token} {last}")).await;
     eventually("it asks", async || {
         server.command_calls("evalsha").await > asked
     })

@@ -12,7 +12,7 @@ use lock_testkit::{PostgresServer, eventually};
 async fn server(password: &str) -> PostgresServer {
     let server = PostgresServer::start().await;
     has_password(&server, password).await;
-    server.lets_in("host all app all scram-sha-256").await;
+    server.let_in("host all app all scram-sha-256").await;
     eventually("it asks for a password", async || {
         let refused = tokio_postgres::connect(&server.app_url(), tokio_postgres::NoTls).await;
         refused.is_err()

@@ -142,9 +142,9 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
             // As old as a place can be that counts, and as one that was passed over long ago.
             let now = wall_micros() - 1_000_000;
             stage.command(&format!("ZADD {QUEUE} {now} {form}")).await;
-            let passed_over = 3_000_000_000_000_000 + now;
+            let suspended = 3_000_000_000_000_000 + now;
             stage
-                .command(&format!("ZADD {QUEUE} {passed_over} v2:{form}"))
+                .command(&format!("ZADD {QUEUE} {suspended} v2:{form}"))
                 .await;
             stage.clients.wait(claim("k", next, share), 0).await;
             stage.clients.wait(claim("k", next, share), 0).await;

@@ -145,7 +145,7 @@ impl LockClientBuilder {
         context.timeouts = self.timeouts();
         let store = self.open(context)?;
         let can = store.capabilities();
-        if let Some(reason) = can.refuses(Wish::Lease(self.defaults.lease)) {
+        if let Some(reason) = can.refusal(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);

@@ -40,7 +40,7 @@ impl LongWait {
     /// Says it, if the time has come.
     pub(super) fn warn(&mut self, engine: &Engine, now: Instant, key: &LockKey, waiter: &Waiter) {
         if self.asks_at.take_if(|at| now >= *at).is_some() {
-            engine.asks_for_name(key, waiter.liveness().holder());
+            engine.ask_for_name(key, waiter.liveness().holder());
         }
         if self.at.take_if(|at| now >= *at).is_none() {
             return;

@@ -34,7 +34,7 @@ impl Engine {
         keys: &'e [LockKey],
         options: &'e Resolved,
     ) -> impl Future<Output = Result<Got, LockError>> + Send + 'e {
-        let request = ObservedRequest::asks(self, keys, options);
+        let request = ObservedRequest::begin(self, keys, options);
         async move {
             let result = request.get().await;
             request.ended(result)

@@ -1,4 +1,4 @@
-//! [`State`]: where a request stands on the way to its key.
+//! [`RequestState`]: where a request stands on the way to its key.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::engine::hold::Hold;
 
 /// Where a waiting request stands.
 #[derive(Clone, Copy)]
-pub(super) enum State {
+pub(super) enum RequestState {
     /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
     /// the hold of another task.
     InLocalQueue { handoff_until: Option<Instant> },
@@ -28,9 +28,9 @@ pub(super) enum State {
 }
 
 /// What a request goes on with: the state that follows, or the hold that it got.
-pub(super) type Next = ControlFlow<Arc<Hold>, State>;
+pub(super) type Next = ControlFlow<Arc<Hold>, RequestState>;
 
-impl State {
+impl RequestState {
     pub(super) fn back_off(failed_at: Instant, again_at: Instant) -> Self {
         Self::BacksOff {
             failed_at,
@@ -49,7 +49,7 @@ impl State {
     }
 
     /// When the store is to be asked if nothing is heard before.
-    pub(super) fn asks_at(self, is_first: bool) -> Option<Instant> {
+    pub(super) fn next_ask_at(self, is_first: bool) -> Option<Instant> {
         match self {
             Self::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
             Self::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),

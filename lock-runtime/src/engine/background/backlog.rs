@@ -78,7 +78,7 @@ impl<T> Backlog<T> {
             self.untried_under_way += 1;
             return Some(Attempt { tries: 0, job });
         }
-        if self.repeats_at()? > now {
+        if self.next_repeat_at()? > now {
             return None;
         }
         let many = self.again.len() > FEW;
@@ -115,14 +115,14 @@ impl<T> Backlog<T> {
     }
 
     /// When something changes by time alone. A job that was not tried within `patience` is overdue.
-    pub(super) fn wakes_at(&self, patience: Duration) -> Option<Instant> {
+    pub(super) fn wake_at(&self, patience: Duration) -> Option<Instant> {
         let overdue = self.untried.get(self.overdue);
         let overdue = overdue.map(|(came, _)| *came + patience);
-        self.repeats_at().into_iter().chain(overdue).min()
+        self.next_repeat_at().into_iter().chain(overdue).min()
     }
 
     /// When the next repeat may start, if it need not wait for the end of another.
-    fn repeats_at(&self) -> Option<Instant> {
+    fn next_repeat_at(&self) -> Option<Instant> {
         let ((at, _), _) = self.again.first_key_value()?;
         let distance = self.distance_until.filter(|_| self.again.len() > FEW);
         (self.again_under_way < AT_ONCE).then(|| distance.map_or(*at, |until| until.max(*at)))
@@ -165,7 +165,7 @@ mod tests {
                 backlog.ended(0, Some((now + MS, attempt.job)));
             }
             assert!(backlog.next(now).is_none());
-            assert_eq!(backlog.wakes_at(MS), Some(now + MS));
+            assert_eq!(backlog.wake_at(MS), Some(now + MS));
             let under_way = start(&mut backlog, now + MS);
             assert_eq!(under_way.len(), at_once, "of {jobs}");
         }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(start(&mut backlog, now).len(), 1);
         backlog.ended(1, Some((now, 7)));
         assert!(start(&mut backlog, now).is_empty(), "it failed");
-        assert_eq!(backlog.wakes_at(MS), Some(now + DISTANCE));
+        assert_eq!(backlog.wake_at(MS), Some(now + DISTANCE));
         assert_eq!(start(&mut backlog, now + DISTANCE).len(), 1);
     }
 
@@ -194,11 +194,11 @@ mod tests {
         let mut backlog = Backlog::new(1);
         (0..3).for_each(|job| backlog.push(now + job * MS, job));
         assert_eq!(start(&mut backlog, now).len(), 1);
-        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 11 * MS));
+        assert_eq!(backlog.wake_at(10 * MS), Some(now + 11 * MS));
         let overdue: Vec<u32> = backlog.overdue(now + MS).map(|job| *job).collect();
         assert_eq!(overdue, [1]);
         assert_eq!(backlog.overdue(now + MS).count(), 0);
-        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 12 * MS));
+        assert_eq!(backlog.wake_at(10 * MS), Some(now + 12 * MS));
         backlog.ended(0, None);
         assert_eq!(start(&mut backlog, now).len(), 1);
         assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
@@ -215,7 +215,7 @@ mod tests {
             backlog.push(now, 1);
             assert_eq!(start(&mut backlog, now).len(), 1);
             backlog.push(now, 2);
-            assert_eq!(backlog.wakes_at(patience * MS), Some(now + wakes * MS));
+            assert_eq!(backlog.wake_at(patience * MS), Some(now + wakes * MS));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
-use crate::engine::who_holds::answers;
+use crate::engine::who_holds::answer_questions;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
@@ -79,7 +79,7 @@ impl Engine {
         engine.clock.spawn(patrol);
         let views = forget_unused_views(Arc::downgrade(&engine), Arc::clone(&engine.views_used));
         engine.clock.spawn(views);
-        let answers = answers(Arc::downgrade(&engine), questions);
+        let answers = answer_questions(Arc::downgrade(&engine), questions);
         engine.clock.spawn(answers);
         (engine, task)
     }

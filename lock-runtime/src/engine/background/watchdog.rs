@@ -320,7 +320,7 @@ impl Watchdog {
                 hold.prolong(sent, lease, until);
                 if hold.loss().is_none() && !hold.ended() {
                     self.observed.renewed(hold, self.late(event));
-                    self.warns_of_long(hold);
+                    self.warn_of_long_hold(hold);
                 }
                 self.set(
                     Arc::clone(hold),
@@ -354,7 +354,7 @@ impl Watchdog {
         }
     }
 
-    fn warns_of_long(&self, hold: &Hold) {
+    fn warn_of_long_hold(&self, hold: &Hold) {
         let held = self.clock.now().saturating_duration_since(hold.since);
         if held >= self.warn_held_after && hold.is_first_long() {
             tracing::warn!(

@@ -26,7 +26,7 @@ impl LastTokens {
 }
 
 /// Such a grant is older than another one, or its store has forgotten both.
-pub(crate) fn does_not_rise(token: u64, before: u64) -> StoreError {
+pub(crate) fn not_rising(token: u64, before: u64) -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,
         format!(

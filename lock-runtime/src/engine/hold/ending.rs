@@ -33,8 +33,10 @@ impl Hold {
             .keep_until
             .map(|until| until.saturating_duration_since(now));
         let keep = keep.unwrap_or_default();
-        let usable =
-            state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
+        let usable = state.lost.is_none()
+            && now < state.deadline
+            && keep.is_zero()
+            && self.pending_outcomes.is_empty();
         let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
         // A tenure that can't be passed on ends here and wakes waiters. That is not done under the
@@ -45,7 +47,7 @@ impl Hold {
             lost,
             watched_at,
             keep,
-            handoff: tenure.map(|tenure| tenure.hand_off(deadline)),
+            handoff: tenure.map(|tenure| tenure.into_handoff(deadline)),
         })
     }
 

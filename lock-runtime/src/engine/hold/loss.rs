@@ -50,18 +50,18 @@ impl Hold {
         drop(state);
         drop(tenure);
         tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
-        self.tell_loss();
+        self.notify_of_loss();
     }
 
     /// Wakes whoever waits for a loss: of the hold, or of a nested guard that shares it.
-    pub(crate) fn tell_loss(&self) {
+    pub(crate) fn notify_of_loss(&self) {
         if let Some(lost) = self.lost.get() {
             lost.notify_waiters();
         }
     }
 
     /// The reason of a loss that nobody was told yet.
-    pub(in crate::engine) fn loss_to_tell(&self) -> Option<LostReason> {
+    pub(in crate::engine) fn unreported_loss(&self) -> Option<LostReason> {
         let mut state = self.state.lock();
         let reason = state.lost?;
         (!std::mem::replace(&mut state.told_lost, true)).then_some(reason)

@@ -10,7 +10,7 @@ use super::ending::Ending;
 use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{Job, PendingRelease};
+use crate::engine::background::undo::{PendingRelease, UndoJob};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
@@ -42,7 +42,7 @@ impl Engine {
             at: sent,
             was_gone: false,
         };
-        let _until_released = match self.pass_on(ending.handoff) {
+        let _until_released = match self.hand_off(ending.handoff) {
             Ok(()) => return Ok(()),
             Err(handoff) => handoff,
         };
@@ -63,7 +63,7 @@ impl Engine {
         // A late acquire that found the lock taken has a place in the store's queue. A release
         // leaves it there.
         let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
-        if hold.late.iter().all(undone) {
+        if hold.pending_outcomes.iter().all(undone) {
             std::mem::forget(unfinished);
         }
         if released {
@@ -104,7 +104,7 @@ impl Engine {
             self.end_lost(hold, reason);
             return;
         }
-        if let Err(_until_sent) = self.pass_on(ending.handoff) {
+        if let Err(_until_sent) = self.hand_off(ending.handoff) {
             self.send_release(hold, true, false);
         }
         if tells {
@@ -131,7 +131,7 @@ impl Engine {
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
-        self.undo.send(Job::Release(PendingRelease {
+        self.undo.send(UndoJob::Release(PendingRelease {
             requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.
@@ -139,7 +139,7 @@ impl Engine {
             first: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),
-            late: hold.late.clone(),
+            pending_outcomes: hold.pending_outcomes.clone(),
             expected_gone,
         }));
     }

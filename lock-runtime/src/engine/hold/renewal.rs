@@ -20,7 +20,7 @@ impl Hold {
         state.stored_until = state.stored_until.max(until);
         state.renewing = true;
         if let Some(tenure) = &mut state.tenure {
-            tenure.extends_to(until);
+            tenure.extend_to(until);
         }
         drop(state);
         let renewal = |part| Renewal::new(self.claim(part), lease);

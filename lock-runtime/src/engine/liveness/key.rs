@@ -138,7 +138,7 @@ impl KeyLiveness {
                 state.failure = None;
                 state.contended = Some((sent, failure.error.clone()));
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.note_failure(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -177,7 +177,7 @@ impl KeyLiveness {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.note_failure(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -224,7 +224,7 @@ impl KeyLivenessState {
         }
     }
 
-    fn fails(&mut self, sent: Instant, failure: &Failure) {
+    fn note_failure(&mut self, sent: Instant, failure: &Failure) {
         // A later command was answered: this one was lost.
         if self.answered > Some(sent) {
             return;

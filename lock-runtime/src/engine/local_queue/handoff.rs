@@ -43,7 +43,7 @@ impl Handoff {
     }
 
     /// The store keeps the key at most until then.
-    pub(super) fn lasts_until(&self) -> Instant {
+    pub(super) fn stored_until(&self) -> Instant {
         self.deadline.max(self.tenure.lasts_until)
     }
 
@@ -61,7 +61,7 @@ impl Handoff {
         let fresh = tenure
             .handed_until
             .is_some_and(|until| self.deadline <= until);
-        let renew_at = timing::passed_on(now, self.deadline, fresh, options);
+        let renew_at = timing::handed_off_renewal(now, self.deadline, fresh, options);
         let fits = !tenure.is_over(now, limits) && !too_long;
         let Some(renew_at) = renew_at.filter(|_| fits) else {
             return Err(self);

@@ -6,8 +6,8 @@
 //! willing waiter: a handoff. A waiter that nobody polls loses its place after some time, and what
 //! it was given goes to the next one.
 
+mod ended_hold;
 mod handoff;
-mod pass_on;
 pub(super) mod patrol;
 mod queue;
 mod queues;
@@ -20,5 +20,7 @@ mod waiter;
 pub(super) use self::handoff::TakenOver;
 pub(super) use self::queue::Releasing;
 pub(crate) use self::queues::LocalQueues;
-pub(super) use self::state::{Asked, Doing, Handoff, LocalQueue, QueuedRequest, Signal, Tenure};
+pub(super) use self::state::{
+    AskedStore, Doing, Handoff, LocalQueue, QueuedRequest, Signal, Tenure,
+};
 pub(super) use self::waiter::Waiter;

@@ -123,7 +123,7 @@ impl LocalQueues {
 
     /// Passes a hold on to the first waiter of its key. Gives it back if there is none, or if the
     /// first stands in the store's queue.
-    pub(super) fn pass_on(&self, handoff: Handoff) -> Result<WakeUp, Handoff> {
+    pub(super) fn hand_off(&self, handoff: Handoff) -> Result<WakeUp, Handoff> {
         let queue = Arc::clone(handoff.queue());
         let mut state = queue.state.lock();
         let first = state.entries.0.front_mut();

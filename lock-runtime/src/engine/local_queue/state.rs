@@ -89,13 +89,13 @@ pub(super) struct Post {
     /// What it did at the patrol's last look, and how often it had been polled.
     pub(super) seen: (Option<Doing>, u32),
     /// As which request the store may know it.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<AskedStore>,
     pub(super) fate: Fate,
 }
 
 /// A command that was sent for a waiter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AskedStore {
     pub(crate) via: Link,
     /// So many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,

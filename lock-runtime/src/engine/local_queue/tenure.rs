@@ -44,7 +44,7 @@ impl Tenure {
     }
 
     /// The store was asked to keep the key until then.
-    pub(crate) fn extends_to(&mut self, until: Instant) {
+    pub(crate) fn extend_to(&mut self, until: Instant) {
         self.lasts_until = self.lasts_until.max(until);
     }
 
@@ -52,7 +52,7 @@ impl Tenure {
         self.tokens.next_token()
     }
 
-    pub(crate) fn hand_off(self: Box<Self>, deadline: Instant) -> Handoff {
+    pub(crate) fn into_handoff(self: Box<Self>, deadline: Instant) -> Handoff {
         Handoff {
             tenure: self,
             deadline,

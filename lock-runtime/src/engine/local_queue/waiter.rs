@@ -72,7 +72,7 @@ impl Waiter {
     }
 
     /// From now on the request asks the store, and gets no handoff; unless it has just got one.
-    pub(crate) fn asks_the_store(&self) -> Option<Handoff> {
+    pub(crate) fn decline_handoffs(&self) -> Option<Handoff> {
         let mut state = self.queue.state.lock();
         state.entries.get_mut(self.ticket)?.willing = false;
         self.signal.take_handoff()

@@ -139,7 +139,7 @@ impl NestedGate {
         let is_lent = state.is_taken || state.readers > 0;
         drop(state);
         if is_lent || self.has_waiters() {
-            self.hold.tell_loss();
+            self.hold.notify_of_loss();
         }
     }
 

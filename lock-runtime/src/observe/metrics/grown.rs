@@ -7,10 +7,10 @@ use crate::observe::event::LockKind;
 /// A list that only grows. It is read without a lock and without an allocation, so it has to stay
 /// short.
 #[derive(Debug)]
-pub(super) struct Grown<T>(OnceLock<Box<Link<T>>>);
+pub(super) struct Grown<T>(OnceLock<Box<GrownLink<T>>>);
 
 #[derive(Debug)]
-struct Link<T> {
+struct GrownLink<T> {
     value: T,
     next: Grown<T>,
 }
@@ -28,7 +28,7 @@ impl<T> Grown<T> {
         loop {
             let link = list.0.get_or_init(|| {
                 let (value, next) = (make(), Self::default());
-                Box::new(Link { value, next })
+                Box::new(GrownLink { value, next })
             });
             if is_it(&link.value) {
                 return &link.value;

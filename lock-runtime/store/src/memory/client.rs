@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connected::Connected;
+use super::connected::ConnectedClient;
 use super::latch::Entry;
-use super::lock::{LINK, Record, Step};
-use super::name::Name;
+use super::lock::{LINK, MemoryRecord, MemoryStep};
+use super::name::SharedName;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
@@ -30,7 +30,7 @@ impl MemoryStore {
             ..
         } = context;
         let connected = self.client(namespace.as_str(), client, clock);
-        let listening = Connected {
+        let listening = ConnectedClient {
             namespace: Arc::clone(&connected.namespace),
             listener,
         };
@@ -63,7 +63,7 @@ pub(super) struct MemoryClient {
 }
 
 impl MemoryClient {
-    fn name(&self, key: &LockKey) -> Name {
+    fn name(&self, key: &LockKey) -> SharedName {
         let namespace = match key.namespace() {
             Some(namespace) => namespace.as_str().into(),
             None => Arc::clone(&self.namespace),
@@ -75,21 +75,21 @@ impl MemoryClient {
     pub(super) fn with<T>(
         &self,
         key: &LockKey,
-        verb: impl FnOnce(&mut Record<'_, '_>) -> Result<T, Infallible>,
+        verb: impl FnOnce(&mut MemoryRecord<'_, '_>) -> Result<T, Infallible>,
     ) -> T {
         self.step(key, |step, space| verb(&mut self.record(step, space, key)))
     }
 
     fn record<'r, 's>(
         &self,
-        step: &'r mut Step<'s>,
+        step: &'r mut MemoryStep<'s>,
         space: &'r mut Space,
         key: &LockKey,
-    ) -> Record<'r, 's> {
+    ) -> MemoryRecord<'r, 's> {
         let lock = space.lock(&bare(key), step.now, step.micros);
         lock.holders.sweep(step.now);
         let name = (!step.latches.is_empty()).then(|| self.name(key));
-        Record { step, lock, name }
+        MemoryRecord { step, lock, name }
     }
 
     /// Runs one operation at once in this key's namespace. Then wakes the waiters that it granted a
@@ -97,20 +97,20 @@ impl MemoryClient {
     fn step<T>(
         &self,
         key: &LockKey,
-        verb: impl FnOnce(&mut Step<'_>, &mut Space) -> Result<T, Infallible>,
+        verb: impl FnOnce(&mut MemoryStep<'_>, &mut Space) -> Result<T, Infallible>,
     ) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
         let micros = server.micros(now);
         let space = self.space(server, key);
-        let mut step = Step {
+        let mut step = MemoryStep {
             now,
             micros,
             latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
-            passes_over: server.passes_over,
+            suspends: server.suspends,
         };
         let Ok(value) = verb(&mut step, &mut server.spaces[space]);
         // The waiter's listener gets a grant before anybody can learn more from this server. The
@@ -139,7 +139,7 @@ impl MemoryClient {
     /// Takes all of them, or none.
     fn take_all(
         &self,
-        step: &mut Step<'_>,
+        step: &mut MemoryStep<'_>,
         space: &mut Space,
         requests: &[Acquire],
     ) -> Result<AcquiredAll, Infallible> {
@@ -187,7 +187,7 @@ impl MemoryClient {
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {
                 let listener = server.listeners.get(&owner.client);
-                if let Some(listener) = listener.and_then(Connected::listener) {
+                if let Some(listener) = listener.and_then(ConnectedClient::listener) {
                     let opened = HandedOver::new(owner, Some(generation), Trust::Order(LINK));
                     wake_ups.push(listener.granted(opened));
                 }

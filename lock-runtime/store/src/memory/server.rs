@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::connected::Connected;
+use super::connected::ConnectedClient;
 use super::latch::Latches;
 use super::rate::Buckets;
 use super::space::Space;
@@ -22,9 +22,9 @@ pub(super) struct Server {
     pub(super) spaces: Vec<Space>,
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
-    pub(super) listeners: BTreeMap<ClientId, Connected>,
+    pub(super) listeners: BTreeMap<ClientId, ConnectedClient>,
     /// True if places of clients that stand still, and of ended waits, are passed over.
-    pub(super) passes_over: bool,
+    pub(super) suspends: bool,
     /// The server's clock at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
@@ -56,7 +56,7 @@ impl MemoryStore {
             rates: Buckets::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
-            passes_over: true,
+            suspends: true,
             started_micros,
             started: None,
             latest_micros: 0,
@@ -71,7 +71,7 @@ impl MemoryStore {
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn passing_nobody_over(self) -> Self {
-        self.lock().passes_over = false;
+        self.lock().suspends = false;
         self
     }
 
@@ -84,7 +84,7 @@ impl MemoryStore {
         let listeners: Vec<_> = server
             .listeners
             .values()
-            .filter_map(Connected::listener)
+            .filter_map(ConnectedClient::listener)
             .collect();
         drop(server);
         for listener in listeners {

@@ -5,7 +5,7 @@ mod leases;
 use std::time::Duration;
 
 use self::leases::Leases;
-pub use self::leases::{Hold, HoldId};
+pub use self::leases::{HeldPart, HoldId};
 use crate::instant::Instant;
 use crate::{Claim, Holder, Owner, Permits};
 
@@ -116,19 +116,19 @@ impl Holders {
     pub fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
         match self.leases.get(of(owner)) {
             Some(_) => self.prolong(owner, expires),
-            None => self.add(of(owner), Hold { permits, expires }),
+            None => self.add(of(owner), HeldPart { permits, expires }),
         }
     }
 
     /// Adds a hold that is not there, as an engine has written it down.
-    pub fn add(&mut self, name: HoldId, hold: Hold) {
+    pub fn add(&mut self, name: HoldId, hold: HeldPart) {
         (self.exclusive, self.of) = (hold.permits.is_none(), size(hold.permits).1);
         self.put(name, hold.permits, hold.expires);
     }
 
     fn put(&mut self, name: HoldId, permits: Option<Permits>, expires: Instant) {
         self.used += size(permits).0;
-        self.leases.insert(name, Hold { permits, expires });
+        self.leases.insert(name, HeldPart { permits, expires });
     }
 
     /// Ends a hold. If `keep` is above zero, its key stays taken for that time.
@@ -159,7 +159,7 @@ impl Holders {
         *self = Self::default();
     }
 
-    fn remove(&mut self, name: HoldId) -> Option<Hold> {
+    fn remove(&mut self, name: HoldId) -> Option<HeldPart> {
         let hold = self.leases.remove(name)?;
         self.used -= size(hold.permits).0;
         Some(hold)
@@ -190,7 +190,7 @@ impl Holders {
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those
     /// that have ended. The [capacity](Self::capacity) is not a hold's own.
-    pub fn changes(&self, before: &Self) -> impl Iterator<Item = (HoldId, Option<Hold>)> {
+    pub fn changes(&self, before: &Self) -> impl Iterator<Item = (HoldId, Option<HeldPart>)> {
         let ended = before.leases.iter().map(|(name, _)| (name, None));
         let ended = ended.filter(|(name, _)| self.leases.get(*name).is_none());
         let there = self.leases.iter().map(|(name, hold)| (name, Some(hold)));

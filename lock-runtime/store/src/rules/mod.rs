@@ -17,8 +17,8 @@ mod tests;
 mod tokens;
 
 pub use bucket::TokenBucket;
-pub use holders::{Hold, HoldId, Holders};
-pub use latch::{Latch, LatchRecord};
+pub use holders::{HeldPart, HoldId, Holders};
+pub use latch::{LatchRecord, StoredLatch};
 pub use lock::{
     LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, refuse_one,
     release, renew, shrink,

@@ -20,43 +20,43 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 impl Store for PostgresStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(self.acquires(request, by))
+        Box::pin(self.acquire_one(request, by))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(self.renews(holds, by))
+        Box::pin(self.renew_holds(holds, by))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(self.acquires_all(requests, by))
+        Box::pin(self.acquire_together(requests, by))
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(self.fences(claim, by))
+        Box::pin(self.fence_hold(claim, by))
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(self.releases(requests, by))
+        Box::pin(self.release_holds(requests, by))
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.shrinks(claim, permits, by))
+        Box::pin(self.shrink_hold(claim, permits, by))
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.abandons(request, by))
+        Box::pin(self.abandon_request(request, by))
     }
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
-        Box::pin(self.inspects(key, by))
+        Box::pin(self.inspect_lock(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.forces(key, by))
+        Box::pin(self.force_free(key, by))
     }
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        Box::pin(self.rates(request, by))
+        Box::pin(self.ask_rate(request, by))
     }
 
     fn latch_set(
@@ -79,7 +79,7 @@ impl Store for PostgresStore {
     }
 
     fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
-        self.waits();
+        self.note_wait();
         let name = Param::bytes(self.name(&place.key));
         let params = vec![name, Param::bytes(owner(place.owner))];
         Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_wait($1, $2)", params, by))
@@ -146,11 +146,11 @@ impl Store for PostgresStore {
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(self.finds(by))
+        Box::pin(self.collect_findings(by))
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(async move { Some(self.logs(by).await) })
+        Box::pin(async move { Some(self.log_all(by).await) })
     }
 
     fn link(&self) -> Link {

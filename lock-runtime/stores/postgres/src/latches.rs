@@ -30,7 +30,7 @@ fn of_call(name: Vec<u8>, call: &LatchCall) -> Vec<Param> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn rates(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
+    pub(crate) async fn ask_rate(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
         let statement = Statement::new(
             "SELECT delay, left_over FROM lock_store.rate($1, $2, $3, $4, $5)",
             vec![
@@ -104,7 +104,7 @@ impl PostgresStore {
         let none = || (LatchCounted::NotSet, Vec::new());
         let answer = self.call(by, statement, one(read, none)).await?;
         let (counted, told) = answer.value;
-        self.tell_granted_now(told, by).await;
+        self.notify_granted_now(told, by).await;
         Ok(Answer::new(counted, answer.link))
     }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner};
 
 /// An owner that was granted its lock, and its first token.
-pub(crate) type Granted = (Owner, Option<u64>);
+pub(crate) type GrantNews = (Owner, Option<u64>);
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// A hint that these owners, of one client, were granted their locks, or that a latch has
     /// opened.
-    Granted(Vec<Granted>),
+    Granted(Vec<GrantNews>),
     /// A message about a key of this namespace.
     Told {
         namespace: String,
@@ -52,7 +52,7 @@ fn read_hex(text: &str) -> Option<String> {
 
 impl News {
     /// The grants of each client.
-    pub(crate) fn granted(grants: Vec<Granted>) -> Vec<(ClientId, Self)> {
+    pub(crate) fn granted(grants: Vec<GrantNews>) -> Vec<(ClientId, Self)> {
         let mut of_clients = BTreeMap::<_, Vec<_>>::new();
         for grant in grants {
             of_clients.entry(grant.0.client).or_default().push(grant);

@@ -18,7 +18,7 @@ use crate::flights::Flights;
 use crate::hearer::Hearer;
 use crate::link::LINK;
 use crate::listen::Hearing;
-use crate::news::{Granted, News};
+use crate::news::{GrantNews, News};
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
 use crate::statement::{Param, Statement};
@@ -176,7 +176,7 @@ impl PostgresStore {
 
     /// Tells those whose turn has come. This client is told at once. The others are told by a task,
     /// which ends also if the caller does not wait for it.
-    pub(crate) fn tell_granted(&self, granted: Vec<Granted>) -> Option<oneshot::Receiver<()>> {
+    pub(crate) fn notify_granted(&self, granted: Vec<GrantNews>) -> Option<oneshot::Receiver<()>> {
         let (own, others): (Vec<_>, Vec<_>) = granted
             .into_iter()
             .partition(|(owner, _)| owner.client == self.client);
@@ -195,14 +195,14 @@ impl PostgresStore {
     }
 
     /// The same, and waits until it is done: the program may end after this.
-    pub(crate) async fn tell_granted_now(&self, granted: Vec<Granted>, by: Instant) {
-        if let Some(told) = self.tell_granted(granted) {
+    pub(crate) async fn notify_granted_now(&self, granted: Vec<GrantNews>, by: Instant) {
+        if let Some(told) = self.notify_granted(granted) {
             let _ = self.pool.clock.by(by, told).await;
         }
     }
 
     /// It may have a place from now on, which it gives up when it is closed.
-    pub(crate) fn waits(&self) {
+    pub(crate) fn note_wait(&self) {
         self.has_waited.store(true, Ordering::Relaxed);
         // Nobody may ask for their names again.
         self.flights.forget(self.pool.clock.now(), self.late);
@@ -215,7 +215,7 @@ impl PostgresStore {
         }
         let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
         match left.await {
-            Ok(answer) => self.tell_granted_now(answer.value, by).await,
+            Ok(answer) => self.notify_granted_now(answer.value, by).await,
             Err(_) => tracing::debug!("a client's places are left to be passed over"),
         }
     }

@@ -222,7 +222,7 @@ pub(crate) fn shut_down() -> StoreError {
 }
 
 /// The error if a server does not answer a question about itself.
-pub(crate) fn tells_nothing() -> StoreError {
+pub(crate) fn no_self_description() -> StoreError {
     let text = "it does not answer questions about itself";
     StoreError::new(StoreErrorKind::Timeout, text)
 }

@@ -128,8 +128,8 @@ impl Store for SqliteStore {
         let told = self.call(by, move |step| {
             let mut listens = false;
             for session in step.sessions_of(to.0)? {
-                if step.lives(session)? {
-                    step.tell(session, news.clone());
+                if step.check_alive(session)? {
+                    step.notify(session, news.clone());
                     listens = true;
                 }
             }

@@ -6,7 +6,7 @@ use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::errors::{busy, is_busy, not_writable, of_io, of_sqlite, replaced};
-use crate::files::{self, Files, Found, NotBegun, PAUSES, Writing, pause};
+use crate::files::{self, Files, FoundFiles, NotBegun, PAUSES, Writing, pause};
 use crate::guard::is_taken;
 use crate::schema;
 
@@ -18,7 +18,7 @@ pub(crate) struct Database {
     pub(crate) path: PathBuf,
     files: Files,
     /// Between two transactions.
-    found: Option<Found>,
+    found: Option<FoundFiles>,
     /// During a transaction.
     writing: Option<Writing>,
 }

@@ -120,7 +120,7 @@ fn clean(step: &mut Step<'_>, most: u64) -> rusqlite::Result<bool> {
          )"],
     )?;
     for session in step.sessions()? {
-        step.lives(session)?;
+        step.check_alive(session)?;
     }
     Ok(full)
 }

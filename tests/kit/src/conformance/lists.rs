@@ -90,7 +90,7 @@ enum Needs {
 impl Needs {
     fn are_met(self, engine: &Engine, can: &Capabilities) -> bool {
         match self {
-            Self::Wish(wish) => can.refuses(wish).is_none(),
+            Self::Wish(wish) => can.refusal(wish).is_none(),
             Self::Messages => can.tells,
             Self::Failures => engine.fails,
             Self::ExactLeases => can.rounds_up.is_zero(),

@@ -117,7 +117,7 @@ impl Passage<'_> {
             if !delay.is_zero() {
                 sleep_until(read_at + delay).await;
             }
-            self.pass_on(&chunk, to).await?;
+            self.forward(&chunk, to).await?;
         }
         // The sender is done. Tell the receiver, but not earlier than allowed.
         self.network.wait_for(|state| !state.frozen).await;
@@ -132,7 +132,7 @@ impl Passage<'_> {
         }
     }
 
-    async fn pass_on(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
+    async fn forward(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
         let mut requests = match &mut self.requests {
             Some(parser) => parser.read(chunk),
             None => Vec::new(),

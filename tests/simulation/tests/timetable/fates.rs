@@ -44,11 +44,11 @@ impl Fates {
         self.next.entry(verb).or_default().extend(fates);
     }
 
-    pub(crate) fn always(&mut self, verb: &'static str, fate: Fate) {
+    pub(crate) fn set_usual(&mut self, verb: &'static str, fate: Fate) {
         self.usual.insert(verb, fate);
     }
 
-    pub(crate) fn answers(&mut self, reply: Reply) {
+    pub(crate) fn answer(&mut self, reply: Reply) {
         let replies = self.replies.entry(reply.method());
         replies.or_default().push_back(reply);
     }

@@ -86,13 +86,13 @@ impl Clients {
         self.inspect(key).await.holder.unwrap()
     }
 
-    async fn frees(&self, key: &str, request: u64, share: Option<Permits>) {
+    async fn free(&self, key: &str, request: u64, share: Option<Permits>) {
         let claim = claim(key, owner(A, request), share);
         let released = self.release(claim, Duration::ZERO).await;
         assert_eq!(released, Released::Released, "{key}");
     }
 
-    async fn hears(&self, request: u64) -> Option<u64> {
+    async fn await_grant(&self, request: u64) -> Option<u64> {
         let owner = owner(B, request);
         let granted = || {
             let granted = self.heard_by_b.granted.lock().unwrap();
@@ -111,7 +111,7 @@ impl Clients {
         assert!(left > LEASE, "{left:?}");
         let other = claim("exclusive", owner(A, 2), None);
         assert_eq!(self.release(other, Duration::ZERO).await, Released::NotHeld);
-        self.frees("exclusive", 1, None).await;
+        self.free("exclusive", 1, None).await;
         assert_eq!(self.inspect("exclusive").await.holder, None);
     }
 
@@ -121,7 +121,7 @@ impl Clients {
             panic!("it is held");
         };
         assert!(token > found_at - 1_000_000, "{token}");
-        self.frees("fenced", 2, None).await;
+        self.free("fenced", 2, None).await;
         let next = self.take(claim("fenced", owner(B, 90), None), 1).await;
         assert!(next > Some(token), "{next:?} {token}");
     }
@@ -137,14 +137,14 @@ impl Clients {
             2,
             "they have their places"
         );
-        self.frees("waited", 3, None).await;
-        assert_eq!(self.hears(1).await, None);
+        self.free("waited", 3, None).await;
+        assert_eq!(self.await_grant(1).await, None);
         let first = claim("waited", owner(B, 1), None);
         assert_eq!(
             self.release(first, Duration::ZERO).await,
             Released::Released
         );
-        assert!(self.hears(2).await.is_some());
+        assert!(self.await_grant(2).await.is_some());
     }
 
     async fn find_readers(&self) {
@@ -156,13 +156,13 @@ impl Clients {
             self.renew(claim("read", owner(A, 4), READ)).await,
             Renewed::Gone
         );
-        self.frees("read", 4, READ).await;
+        self.free("read", 4, READ).await;
         let other = claim("read", owner(B, 3), READ);
         assert_eq!(
             self.release(other, Duration::ZERO).await,
             Released::Released
         );
-        assert!(self.hears(4).await.is_some());
+        assert!(self.await_grant(4).await.is_some());
     }
 
     async fn find_permits(&self) {
@@ -170,8 +170,8 @@ impl Clients {
         self.is_busy("permits", permits(3)).await;
         self.wait(claim("permits", owner(B, 6), permits(3)), 0)
             .await;
-        self.frees("permits", 5, permits(2)).await;
-        assert_eq!(self.hears(6).await, None);
+        self.free("permits", 5, permits(2)).await;
+        assert_eq!(self.await_grant(6).await, None);
         // One of five is left.
         self.is_busy("permits", permits(2)).await;
     }
@@ -202,7 +202,7 @@ impl Clients {
             let counted = self.b.latch_count_down(call, by()).await.unwrap().value;
             assert_eq!(counted, LatchCounted::Left(left));
         }
-        assert_eq!(self.hears(8).await, Some(latch.generation));
+        assert_eq!(self.await_grant(8).await, Some(latch.generation));
     }
 
     async fn find_bucket(&self) {

@@ -21,7 +21,7 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.uses(&request.claim.key);
+        self.hear_view(&request.claim.key);
         let plain = request.tokens == 0 && request.claim.permits.is_none();
         if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
             let answer = self.set_if_free(request, by).await?;

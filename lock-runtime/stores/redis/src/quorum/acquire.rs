@@ -9,7 +9,7 @@ use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Inst
 use super::majority::too_few;
 use super::round::Round;
 use super::store::{LINK, QuorumStore};
-use super::votes::{Verdict, Votes};
+use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
 use crate::errors::without_effect;
 use crate::random;
@@ -28,7 +28,7 @@ impl QuorumStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.uses(&request.claim.key);
+        self.hear_view(&request.claim.key);
         let owner = request.claim.owner;
         let answer = |value| Answer::new(value, LINK);
         let previous = request.instead_of;
@@ -59,17 +59,17 @@ impl QuorumStore {
             self.keep(owner, &round);
             let verdict = self.run(&round, request, by).await;
             let (verdict, token) = match verdict {
-                Verdict::Granted { highest } if request.tokens > 0 => {
+                QuorumVerdict::Granted { highest } if request.tokens > 0 => {
                     let confirmed = self.confirm(&round, highest, request.tokens, by).await;
                     match confirmed {
-                        Ok(true) => (Verdict::Granted { highest }, Some(highest)),
-                        Ok(false) => (Verdict::Split, None),
-                        Err(error) => (Verdict::Failed(error), None),
+                        Ok(true) => (QuorumVerdict::Granted { highest }, Some(highest)),
+                        Ok(false) => (QuorumVerdict::Split, None),
+                        Err(error) => (QuorumVerdict::Failed(error), None),
                     }
                 }
                 verdict => (verdict, None),
             };
-            if let Verdict::Granted { .. } = verdict {
+            if let QuorumVerdict::Granted { .. } = verdict {
                 let granted = Granted::new(token, request.tokens);
                 return Ok(answer(Acquired::Granted(granted)));
             }
@@ -77,15 +77,15 @@ impl QuorumStore {
             // Servers that refused need not be asked, so a busy lock is reported at once.
             self.undo(&round, by).await;
             let verdict = match verdict {
-                Verdict::Perhaps { holder, remaining } => {
+                QuorumVerdict::Perhaps { holder, remaining } => {
                     let of_holder = Holder::parse(holder.as_bytes());
                     let times = if met.0 == holder { met.1 + 1 } else { 1 };
                     met = (holder, times);
                     match met.1 < MET_AGAIN {
-                        true => Verdict::Split,
+                        true => QuorumVerdict::Split,
                         // Clients try again at random times: otherwise their votes could stay split
                         // for long.
-                        false => Verdict::Busy {
+                        false => QuorumVerdict::Busy {
                             holder: Some(of_holder),
                             remaining: Some(
                                 remaining
@@ -98,7 +98,9 @@ impl QuorumStore {
                 verdict => verdict,
             };
             let reply = match verdict {
-                Verdict::Granted { .. } | Verdict::Split | Verdict::Perhaps { .. } => {
+                QuorumVerdict::Granted { .. }
+                | QuorumVerdict::Split
+                | QuorumVerdict::Perhaps { .. } => {
                     let pause = random::below(SPLIT_PAUSE * (1 << splits));
                     splits += 1;
                     let now = self.clock.now();
@@ -112,21 +114,21 @@ impl QuorumStore {
                     let remaining = Some(now.saturating_duration_since(started) + pause);
                     Acquired::busy(remaining, false)
                 }
-                Verdict::Busy { remaining, holder } => {
+                QuorumVerdict::Busy { remaining, holder } => {
                     let mut busy = Busy::new(remaining, false);
                     busy.holder = holder;
                     Acquired::Busy(busy)
                 }
-                Verdict::Conflict => Acquired::Conflict,
+                QuorumVerdict::Conflict => Acquired::Conflict,
                 // The quorum itself ends what the round left.
-                Verdict::Failed(error) => return Err(without_effect(error)),
+                QuorumVerdict::Failed(error) => return Err(without_effect(error)),
             };
             return Ok(answer(reply));
         }
     }
 
     /// Asks every server, and waits until the answers decide.
-    async fn run(&self, round: &Arc<Round>, request: &Acquire, by: Instant) -> Verdict {
+    async fn run(&self, round: &Arc<Round>, request: &Acquire, by: Instant) -> QuorumVerdict {
         let sent = self.clock.now();
         let by = by.min(sent + trusted(request.lease));
         let take = Arc::new(Take {
@@ -139,7 +141,7 @@ impl QuorumStore {
         let mut replies = self.each(|at, node| {
             let (round, take) = (Arc::clone(round), Arc::clone(&take));
             async move {
-                let reply = match round.reaches(&node, by).await {
+                let reply = match round.reach(&node, by).await {
                     Ok(()) => node.take(&take, sent, by).await,
                     Err(error) => Err(without_effect(error)),
                 };
@@ -159,6 +161,6 @@ impl QuorumStore {
             }
         }
         // The client's runtime is shutting down.
-        Verdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
+        QuorumVerdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
     }
 }

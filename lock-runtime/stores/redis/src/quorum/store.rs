@@ -25,7 +25,7 @@ pub(super) const LINK: Link = Link(1);
 
 /// What was logged about one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
+pub(super) enum FindingsLogged {
     Nothing,
     /// That the server does not answer.
     NoAnswer,
@@ -46,7 +46,7 @@ pub(crate) struct QuorumStore {
     /// For each of the engine's owners, the round that has its hold or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
     /// For each server, what was logged about it.
-    pub(super) logged: tokio::sync::Mutex<Vec<Logged>>,
+    pub(super) logged: tokio::sync::Mutex<Vec<FindingsLogged>>,
     /// Kept alive here: the connections hold weak references.
     _listeners: Vec<Arc<dyn Listener>>,
 }
@@ -95,7 +95,7 @@ impl QuorumStore {
             rounds: AtomicU32::new(0),
             ending: watch::Sender::new(vec![0; count]),
             holds: Mutex::default(),
-            logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
+            logged: tokio::sync::Mutex::new(vec![FindingsLogged::Nothing; count]),
             _listeners: listeners,
         })
     }
@@ -123,7 +123,7 @@ impl QuorumStore {
     }
 
     /// Makes the client hear others in a view's namespace, as long as the view is used.
-    pub(super) fn uses(&self, key: &LockKey) {
+    pub(super) fn hear_view(&self, key: &LockKey) {
         // All servers share the list of channels.
         let first = self.nodes.first().and_then(|node| node.use_view(key));
         if let Some(channel) = first {

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use super::driver::Driver;
 use super::in_parts::InParts;
-use super::progress::{Progress, Step};
+use super::progress::{ConnectStep, Progress};
 use super::resp2;
 use super::traffic::Traffic;
 use super::unreached;
@@ -63,10 +63,10 @@ pub(crate) async fn dial_for(
     progress: &Progress,
 ) -> Result<Dialed, StoreError> {
     let info = client.get_connection_info();
-    progress.at(Step::Reaching);
+    progress.at(ConnectStep::Reaching);
     let begin = async || {
         if asking.is_some() {
-            progress.at(Step::Credentials);
+            progress.at(ConnectStep::Credentials);
         }
         Session::begin(info.redis_settings(), asking).await
     };
@@ -75,7 +75,7 @@ pub(crate) async fn dial_for(
             let stream = reach(host, *port, at, info.tcp_settings()).await;
             let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             let session = begin().await?;
-            progress.at(Step::Greeting);
+            progress.at(ConnectStep::Greeting);
             let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
@@ -83,19 +83,19 @@ pub(crate) async fn dial_for(
         ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
             let stream = reach(host, *port, at, info.tcp_settings()).await;
             let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
-            progress.at(Step::Handshake);
+            progress.at(ConnectStep::Handshake);
             let stream = access.handshake(host, stream).await;
             let stream =
                 stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
             let session = begin().await?;
-            progress.at(Step::GreetingOverTls);
+            progress.at(ConnectStep::GreetingOverTls);
             let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
         // A socket, or TLS without verification, if the redis crate was built for it.
         _ => {
             let session = begin().await?;
-            progress.at(Step::Reaching);
+            progress.at(ConnectStep::Reaching);
             let dialed = by_the_redis_crate(info, &session, config).await;
             (session, dialed)
         }

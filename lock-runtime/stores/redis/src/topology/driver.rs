@@ -79,7 +79,7 @@ mod tests {
             let (wakes, sent) = (Arc::<Notify>::default(), Arc::<AtomicU32>::default());
             let (tells, mut told) = mpsc::unbounded_channel();
             let traffic = Arc::<Traffic>::default();
-            let _requests = [traffic.starts(), traffic.starts()];
+            let _requests = [traffic.begin(), traffic.begin()];
             let driver = {
                 let (wakes, sent) = (Arc::clone(&wakes), Arc::clone(&sent));
                 async move {

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     /// What the reader gets at each poll; `None` if it is to come back.
-    async fn polls<const N: usize>(
+    async fn poll_each<const N: usize>(
         stream: &mut InParts<impl AsyncRead + Unpin>,
     ) -> [Option<usize>; N] {
         let mut got = [None; N];
@@ -135,28 +135,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn replies_that_came_together_are_passed_on_in_three_parts() {
+    async fn replies_that_came_together_are_read_in_three_parts() {
         let (mut server, client) = tokio::io::duplex(BUFFER);
         let traffic = Arc::<Traffic>::default();
         let mut stream = InParts::new(client, Arc::clone(&traffic));
-        let one = traffic.starts();
+        let one = traffic.begin();
         server.write_all(&[b'x'; 120]).await.unwrap();
         assert_eq!(
-            polls(&mut stream).await,
+            poll_each(&mut stream).await,
             [Some(120), None],
             "for one request"
         );
-        let _another = traffic.starts();
+        let _another = traffic.begin();
         server.write_all(&[b'x'; 300]).await.unwrap();
         let part = Some(100);
         assert_eq!(
-            polls(&mut stream).await,
+            poll_each(&mut stream).await,
             [part, None, part, None, part, None]
         );
         server.write_all(b"+OK\r\n").await.unwrap();
         server.write_all(b":1\r\n").await.unwrap();
-        assert_eq!(polls(&mut stream).await, [Some(9), None]);
+        assert_eq!(poll_each(&mut stream).await, [Some(9), None]);
         drop((server, one));
-        assert_eq!(polls(&mut stream).await, [Some(0)], "the end");
+        assert_eq!(poll_each(&mut stream).await, [Some(0)], "the end");
     }
 }

@@ -13,9 +13,9 @@ pub(crate) struct Traffic {
 
 /// A request that is under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay<'t>(&'t Traffic);
+pub(crate) struct RequestUnderWay<'t>(&'t Traffic);
 
-impl Drop for UnderWay<'_> {
+impl Drop for RequestUnderWay<'_> {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
     }
@@ -44,9 +44,9 @@ impl Traffic {
     }
 
     /// Counts a request.
-    pub(crate) fn starts(&self) -> UnderWay<'_> {
+    pub(crate) fn begin(&self) -> RequestUnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
+        RequestUnderWay(self)
     }
 
     /// Whether more than one request is under way.

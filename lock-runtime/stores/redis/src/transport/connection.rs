@@ -351,7 +351,7 @@ impl Connection {
             false => sent + doubt::late(self.context.timeouts.command),
         };
         let mark = up.mark();
-        let under_way = up.traffic.starts();
+        let under_way = up.traffic.begin();
         let answer = {
             let mut answer = pin!(request.run(&up, asking));
             match clock.by_from(sent, by.min(late), answer.as_mut()).await {
@@ -573,7 +573,7 @@ impl Connection {
         let clock = &self.context.clock;
         let up = self.get(by).await.map_err(|failure| failure.error)?;
         let Some(result) = clock.by(by, ask(&up)).await else {
-            return Err(errors::tells_nothing().of(&up.address()));
+            return Err(errors::no_self_description().of(&up.address()));
         };
         let named = |error: StoreError| error.of(&up.address());
         up.subscriptions.check().map_err(named)?;
@@ -592,11 +592,11 @@ impl Connection {
     pub(super) fn do_without(&self, link: Link, until: Instant) {
         let now = self.context.clock.now();
         if self.runtimes.rest(link, until, now) {
-            self.tell_lost(link);
+            self.notify_lost(link);
         }
     }
 
-    pub(super) fn tell_lost(&self, link: Link) {
+    pub(super) fn notify_lost(&self, link: Link) {
         if let Some(listener) = self.context.listener.upgrade() {
             listener.lost(link);
         }

@@ -70,9 +70,9 @@ impl Connection {
 }
 
 /// Keeps a connection authenticated, on the client's runtime.
-struct Renewal(AbortHandle);
+struct LinkRenewal(AbortHandle);
 
-impl Renewal {
+impl LinkRenewal {
     fn of(made: &Dialed, context: &ClientContext, server: String) -> Option<Self> {
         let (connection, renew_at) = (made.connection.clone(), made.renew_at?);
         let (context, runtime) = (context.clone(), context.clock.handle().clone());
@@ -84,7 +84,7 @@ impl Renewal {
     }
 }
 
-impl Drop for Renewal {
+impl Drop for LinkRenewal {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -130,7 +130,7 @@ async fn connect(own: Leave, caller: Handle, client: Arc<Client>) {
                 "a runtime has its own connection to the lock store"
             );
             let (stay, until) = oneshot::channel();
-            let renewal = Renewal::of(&made, &context, name_of(client.get_connection_info()));
+            let renewal = LinkRenewal::of(&made, &context, name_of(client.get_connection_info()));
             let connected = Connected {
                 link,
                 connection: made.connection,
@@ -195,7 +195,7 @@ impl Drop for Leave {
             return;
         };
         if connection.runtimes.remove(self.link) {
-            connection.tell_lost(self.link);
+            connection.notify_lost(self.link);
         }
     }
 }

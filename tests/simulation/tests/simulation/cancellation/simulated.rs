@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient, LockError};
 use lock_testkit::polled;
 
-use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, waits_for_ever};
+use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, wait_for_ever};
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
@@ -239,7 +239,7 @@ fn with_a_connection_that_is_cut() {
 fn an_undo_that_is_not_carried_out_is_found() {
     for mistake in [Mistake::NeverUndoes, Mistake::LeavesThePlace] {
         // A place whose wait has ended is passed over anyway.
-        let acquire = waits_for_ever();
+        let acquire = wait_for_ever();
         let found = (0..60).any(|ms| {
             let until = Until::Time(ms * MS);
             let outcome = drop_one(&acquire, State::Held, until, Some(mistake));
