@@ -34,9 +34,9 @@
 //! |---|---|---|
 //! | one at a time | `key` | [`lock`](LockClient::lock) |
 //! | readers and writers | `mode` | [`rw_lock`](LockClient::rw_lock) |
-//! | so many at once | `permits` | [`semaphore`](LockClient::semaphore) |
+//! | at most N at once | `permits` | [`semaphore`](LockClient::semaphore) |
 //! | several keys, all or none | `keys` | [`multi_lock`](LockClient::multi_lock) |
-//! | so many in a time | [`rate_limited`] | [`rate_limiter`](LockClient::rate_limiter) |
+//! | at most N in a time | [`rate_limited`] | [`rate_limiter`](LockClient::rate_limiter) |
 //! | to wait until all parts are done | – | [`latch`](LockClient::latch) |
 //!
 //! # Options

@@ -33,7 +33,7 @@ pub async fn acquire<'s>(
     slot.fill(acquired).await
 }
 
-/// Takes one of so many permits.
+/// Takes one of `permits` permits.
 pub async fn acquire_permits<'s>(
     slot: &'s Slot,
     client: Option<LockClient>,

@@ -1,4 +1,4 @@
-//! [`RateLimiter`]: at most so many in a time, over all processes.
+//! [`RateLimiter`]: at most N calls in a time, over all processes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -228,8 +228,7 @@ impl LockClient {
         Latch::new(Arc::clone(&self.engine), self.key(key))
     }
 
-    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before
-    /// it is asked.
+    /// A rate limiter for a key, over all processes. Nothing happens before it is asked.
     ///
     /// # Examples
     /// ```

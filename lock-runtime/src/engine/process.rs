@@ -1,10 +1,10 @@
 //! The process that a client belongs to: `fork()` copies its memory, and neither its thread nor a
 //! connection of its own.
 //!
-//! The copy would go on with the same owner tokens as the original and so hold what that holds, or
-//! wait for ever for a thread that is not there. So it is asked for before every request and every
-//! release, before any lock is taken that another thread may have had at the fork. It costs one
-//! short system call.
+//! The copy has the original's owner tokens, so it would hold what that one holds, and waits for a
+//! thread that is not there. The process id is checked before each request and each release,
+//! before any lock is taken that another thread may have had at the fork. This costs one short
+//! system call.
 
 use super::Engine;
 use crate::error::LockError;

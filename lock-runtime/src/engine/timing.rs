@@ -13,18 +13,18 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
-/// A wait without end is over when so many of its grants could not be used. Most likely the lease
-/// is too short for the network.
+/// A wait without end fails after this many grants that could not be used. Most likely the lease is
+/// too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
-/// A request that waits for a key of a client without a queue looks at most this often,
+/// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(10);
-/// and at least this often,
+/// The longest pause between looks at a value that such a client wrote a moment ago.
 const FOREIGN_MOST: Duration = Duration::from_millis(50);
-/// or this often when that client's value has been there
+/// The pause between looks at a value that has been there for [`FOREIGN_LASTS`].
 const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
-/// for this long.
+/// After this time, a foreign value is expected to stay, and looks are rare.
 const FOREIGN_LASTS: Duration = Duration::from_secs(1);
-/// A wait without end for several keys is over after so many rounds that each lost a key.
+/// A wait without end for several keys fails after this many rounds that each lost a key.
 pub(crate) const LOST_ROUNDS: u32 = 5;
 
 /// The time one request may take.
@@ -54,7 +54,7 @@ impl Budget {
         self.wait != Wait::For(Duration::ZERO)
     }
 
-    /// When a busy lock is reported as such.
+    /// When the wait is over and a busy lock is reported.
     pub(crate) fn end(&self) -> Option<Instant> {
         match self.wait {
             Wait::For(wait) => Some(self.started + wait),
@@ -215,7 +215,7 @@ pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
     now + until.saturating_duration_since(now) / 8
 }
 
-/// When to renew a hold that was passed on inside the process and can be trusted until `until`.
+/// When to renew a hold that was handed off inside the process and can be trusted until `until`.
 /// `None` if the store must be asked first: too little is left, or more than the lease. A `fresh`
 /// hold was handed over by the store a moment ago: the rest of its lease was not asked for yet.
 pub(crate) fn handed_off_renewal(

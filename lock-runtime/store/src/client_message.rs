@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::key::LockKey;
 use crate::owner::ClientId;
 
-/// A message from one client to another, passed on by the store. It may be lost, come twice, or be
+/// A message from one client to another, forwarded by the store. It may be lost, come twice, or be
 /// forged by anybody who may publish there. Nothing about safety depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientMessage {

@@ -85,7 +85,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The end of this owner's hold, told to so many clients.
+    /// The end of this owner's hold, and how many clients are told.
     #[must_use]
     pub fn new(key: LockKey, owner: Owner, told: u32) -> Self {
         Self { key, owner, told }

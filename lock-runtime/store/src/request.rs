@@ -160,7 +160,7 @@ impl AcquiredAll {
 }
 
 impl Granted {
-    /// A grant with the first of so many reserved tokens.
+    /// A grant with the first of `reserved` tokens.
     #[must_use]
     pub const fn new(token: Option<u64>, reserved: u32) -> Self {
         Self {
@@ -296,7 +296,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// A key that nobody holds, with so many places in the queue.
+    /// A key that nobody holds, with this many places in the queue.
     #[must_use]
     pub fn free(waiting: usize) -> Self {
         Self {

@@ -88,7 +88,7 @@ impl ChildProcess {
         written.unwrap_or_else(|error| panic!("the worker cannot be told {line:?}: {error}"));
     }
 
-    /// Waits for an event that begins with `prefix`. Events passed over earlier count too, the
+    /// Waits for an event that begins with `prefix`. Events not read earlier count too, the
     /// oldest first. Each event is returned once.
     ///
     /// # Panics

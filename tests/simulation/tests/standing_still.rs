@@ -1,5 +1,5 @@
 //! What the places of a stopped process cost the others, and what they would cost if the store
-//! passed no place over.
+//! suspended no place.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::Duration;

@@ -39,7 +39,7 @@ async fn denied(server: &RedisServer, user: &str) -> bool {
     log.iter().any(|entry| entry.contains(&name))
 }
 
-/// The waiters were long not heard, so they are passed over until they look again.
+/// The waiters were long not heard, so they are suspended until they look again.
 async fn make_stand_still(server: &RedisServer) {
     let script = "redis.call('SELECT', 1)
         for _, place in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do

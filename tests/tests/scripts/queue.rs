@@ -1,4 +1,4 @@
-//! When clients count as standing still, and when they and what was passed over are forgotten.
+//! When clients count as standing still, and when they and what was suspended are forgotten.
 
 use super::{A, B, HEARD, KEYS, NOW, SUSPENDED, Stage, owner};
 

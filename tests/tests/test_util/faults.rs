@@ -166,7 +166,7 @@ async fn a_lock_on_its_way_to_the_next_task_can_be_lost() {
     let mut next = pin!(client.lock("k").wait(MINUTE).acquire());
     assert!(timeout(SECOND / 1000, &mut next).await.is_err());
     drop(guard);
-    // Passed on inside the process, to a task that was not polled yet.
+    // Handed off inside the process, to a task that was not polled yet.
     let other = faults.held_by_another("k");
     assert!(timeout(5 * SECOND, &mut next).await.is_err());
     drop(other);

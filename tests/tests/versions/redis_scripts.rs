@@ -139,7 +139,7 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
     for share in [None, WRITE, permits(5)] {
         for form in &forms {
             stage.clients.take(claim("k", holder, share), 0).await;
-            // As old as a place can be that counts, and as one that was passed over long ago.
+            // As old as a place can be that counts, and as one that was suspended long ago.
             let now = wall_micros() - 1_000_000;
             stage.command(&format!("ZADD {QUEUE} {now} {form}")).await;
             let suspended = 3_000_000_000_000_000 + now;

@@ -166,7 +166,7 @@ impl AcquireTask<'_> {
         Part::new(claim.key.clone(), claim.owner, token)
     }
 
-    /// What may be passed on of a hold that the store has just granted.
+    /// What may be handed off of a hold that the store has just granted.
     fn tenure(
         &self,
         waiter: Option<&Waiter>,

@@ -8,7 +8,7 @@ use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::local_queue::Waiter;
 
-/// How long before it is told the holder's client is asked for its name.
+/// How long before the warning we ask the holder for its name.
 const ASKS_BEFORE: Duration = Duration::from_millis(250);
 
 /// When to say it, as long as it was not said.

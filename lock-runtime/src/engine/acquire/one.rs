@@ -127,14 +127,14 @@ impl<'e> AcquireTask<'e> {
         (Queued { engine, waiter }, is_first)
     }
 
-    /// Goes on by what has arrived and by how much time has passed.
+    /// Applies the inbox, then the time that has passed, to the state.
     fn advance(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         waiting.state = self.drain_inbox(waiting, now)?;
         waiting.state = self.move_up(waiting, now)?;
         Continue(waiting.state)
     }
 
-    /// What has arrived changes where it stands.
+    /// Applies the inbox to the state; returns a hold if one arrived.
     fn drain_inbox(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         let waiter = &waiting.queued.waiter;
         let inbox = waiter.signal.take();
@@ -179,7 +179,7 @@ impl<'e> AcquireTask<'e> {
         }
     }
 
-    /// Nobody polled it: what it had was given to others, and it goes on from the end.
+    /// It was skipped: others have got what it had, and it goes on from the end of the queue.
     fn start_over(&mut self, waiting: &mut WaitingRequest<'e>) -> RequestState {
         self.restart();
         (waiting.queued, _) = self.join_local_queue(self.engine.clock.now());
@@ -187,7 +187,7 @@ impl<'e> AcquireTask<'e> {
         RequestState::first(self.options.fair)
     }
 
-    /// Time and those who left may have made it its turn.
+    /// Its turn may have come, by time or because others have left.
     fn move_up(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         let waiter = &waiting.queued.waiter;
         let standing = waiter.standing();
@@ -226,7 +226,7 @@ impl<'e> AcquireTask<'e> {
         })
     }
 
-    /// When one asks again that has become the first.
+    /// When a request that has become the first asks again.
     fn first_recheck(&self, waiter: &Waiter, recheck_at: Instant, now: Instant) -> Instant {
         if self.follows_a_grant(waiter) {
             return now;
@@ -238,15 +238,15 @@ impl<'e> AcquireTask<'e> {
         next.map_or(recheck_at, |next| next.max(recheck_at))
     }
 
-    /// Whether one that stood before it was granted a share when it asked, later than this one has
-    /// asked. What freed that share told nobody, or its messages were lost: this one may have its
-    /// own by now.
+    /// True if a request before it was granted a share after this one last asked. Something was
+    /// freed without a message, so this one may get its own share.
     fn follows_a_grant(&self, waiter: &Waiter) -> bool {
         let asked = self.confirmed.map(|(sent, _)| sent);
         self.request.claim.permits.is_some() && waiter.liveness().granted_at() > asked
     }
 
-    /// Makes the next command what it must be. Whether it is that of the first in the local queue.
+    /// Sets the queue mode and the token count of the next command. True if the request is the
+    /// first of the local queue.
     fn prepare_command(&mut self, waiting: &mut WaitingRequest<'e>) -> bool {
         let waiter = &waiting.queued.waiter;
         let has_window = self.engine.capabilities.token_window;
@@ -266,7 +266,7 @@ impl<'e> AcquireTask<'e> {
         !self.options.fair || waiter.is_at_front()
     }
 
-    /// What a command came to decides where it stands.
+    /// Returns the state after a command's outcome.
     fn take_outcome(
         &mut self,
         waiting: &mut WaitingRequest<'e>,
@@ -307,7 +307,7 @@ impl<'e> AcquireTask<'e> {
         Continue(state)
     }
 
-    /// Until when it sleeps, if it is not woken.
+    /// When it wakes, if nothing wakes it before.
     fn prepare_sleep(&self, waiting: &WaitingRequest<'e>) -> Instant {
         let waiter = &waiting.queued.waiter;
         let next_ask_at = waiting.state.next_ask_at(waiter.standing().is_first);
@@ -318,7 +318,7 @@ impl<'e> AcquireTask<'e> {
         wake
     }
 
-    /// Tells the observers that the request waits, once.
+    /// Records once, for the observers, that the request waits.
     fn notify_queued(&self) {
         if self.was_queued.swap(true, Ordering::Relaxed) {
             return;
@@ -333,7 +333,7 @@ impl<'e> AcquireTask<'e> {
 }
 
 impl WaitingRequest<'_> {
-    /// Whether to ask the store now. Who has asked before does not ask when the wait is over.
+    /// Whether to ask the store now. After its wait, only a request that has never asked does.
     fn is_to_ask(&self, ends: Option<Instant>, now: Instant) -> bool {
         let is_over = || ends.is_some_and(|ends| now >= ends);
         matches!(self.state, RequestState::Asks)

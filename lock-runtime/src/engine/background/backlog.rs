@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use lock_store::Instant;
 
-/// At most so many repeats are under way at once, and so many first tries of a backlog that bounds
-/// them.
+/// The limit of repeats under way at once, and of first tries of a backlog that bounds them.
 pub(super) const AT_ONCE: usize = 32;
 
 /// If more than these wait for a repeat, repeats keep a distance.

@@ -17,7 +17,7 @@ use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
 
-/// At most so many releases are tried for the first time at once. A release under way takes some
+/// At most this many releases are tried for the first time at once. A release under way takes some
 /// kilobytes, and ten times as much while it waits for its turn at the server; this many keep a
 /// server busy.
 const RELEASES_AT_ONCE: usize = 256;

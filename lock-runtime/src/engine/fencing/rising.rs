@@ -11,7 +11,7 @@ pub(crate) struct LastTokens {
 }
 
 impl LastTokens {
-    /// Notes the first of so many tokens. It must be above all tokens before.
+    /// Notes the first of `reserved` tokens. It must be above all tokens before.
     pub(crate) fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
         let mut tokens = self.tokens.lock();
         tokens.sweep(|_| false);

@@ -39,7 +39,7 @@ impl Hold {
             && self.pending_outcomes.is_empty();
         let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
-        // A tenure that can't be passed on ends here and wakes waiters. That is not done under the
+        // A tenure that can't be handed off ends here and wakes waiters. That is not done under the
         // lock.
         drop(state);
         let tenure = tenure.filter(|_| usable);

@@ -62,7 +62,7 @@ struct HoldState {
     released: bool,
     /// How much of its key it has; `None` is all of it.
     permits: Option<Permits>,
-    /// What may be passed on to another task of this process.
+    /// What may be handed off to another task of this process.
     tenure: Option<Box<Tenure>>,
 }
 

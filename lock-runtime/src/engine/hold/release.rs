@@ -1,4 +1,4 @@
-//! The release of a hold: passed on to another task of this process, given back to the store, or
+//! The release of a hold: handed off to another task of this process, given back to the store, or
 //! given back in the background.
 
 use std::time::Duration;

@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::engine::background::undo::{PendingRelease, UndoJob};
 
 impl Engine {
-    /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
-    /// hold can't be passed on, the handoff comes back: keep it until the release is sent.
+    /// Hands an ended hold off to the next waiting task of this process. If there is none, or the
+    /// hold can't be handed off, the handoff comes back: keep it until the release is sent.
     pub(in crate::engine) fn hand_off(
         &self,
         handoff: Option<Handoff>,
@@ -15,11 +15,11 @@ impl Engine {
         if self.is_closing() {
             return Err(Some(handoff));
         }
-        let passed = self.local_queues.hand_off(handoff);
-        passed.map(drop).map_err(Some)
+        let handed_off = self.local_queues.hand_off(handoff);
+        handed_off.map(drop).map_err(Some)
     }
 
-    /// Passes a handoff on that its waiter can't use, or ends the tenure in the background.
+    /// Hands off again what a waiter can't use, or ends the tenure in the background.
     pub(in crate::engine) fn hand_off_or_end(&self, handoff: Handoff) {
         if let Err(Some(handoff)) = self.hand_off(Some(handoff)) {
             self.end_tenure(&handoff);

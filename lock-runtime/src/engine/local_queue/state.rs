@@ -31,7 +31,7 @@ pub(super) struct QueueState {
     pub(super) entries: QueueEntries,
     /// Releases under way in the background.
     pub(super) releasing: usize,
-    /// Holds of this process that may be passed on.
+    /// Holds of this process that may be handed off.
     pub(super) tenures: usize,
     /// Whether the patrol looks after this queue.
     pub(super) patrolled: bool,
@@ -128,7 +128,7 @@ pub(super) enum Fate {
 /// What has arrived since the inbox was last emptied.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// Another task of this process passed its hold on.
+    /// Another task of this process handed its hold off.
     pub(crate) handoff: Option<Handoff>,
     /// The store handed the lock over.
     pub(crate) granted: Option<HeardGrant>,
@@ -164,7 +164,7 @@ pub(crate) struct Handoff {
     pub(super) deadline: Instant,
 }
 
-/// The process has a hold of the key that may be passed on. When the marker goes, the first waiter
+/// The process has a hold of the key that may be handed off. When the marker goes, the first waiter
 /// asks the store.
 #[derive(Debug)]
 pub(crate) struct HandoffMarker {

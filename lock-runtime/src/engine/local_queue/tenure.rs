@@ -37,8 +37,7 @@ impl Tenure {
         self.marker.key()
     }
 
-    /// The bounds of a tenure: the other processes have their turn after so many handoffs, or after
-    /// so much time.
+    /// True if the other processes must get their turn: by the number of handoffs, or by time.
     pub(super) fn is_over(&self, now: Instant, limits: &Defaults) -> bool {
         self.handoffs >= limits.local_handoffs || now >= self.began + limits.local_tenure
     }

@@ -23,7 +23,7 @@ pub(super) struct Server {
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, ConnectedClient>,
-    /// True if places of clients that stand still, and of ended waits, are passed over.
+    /// True if places of silent clients are suspended, and those of ended waits dropped.
     pub(super) suspends: bool,
     /// The server's clock at `started`, in microseconds since 1970.
     started_micros: u64,

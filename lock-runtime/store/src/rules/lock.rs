@@ -43,7 +43,7 @@ pub trait LockRecord {
     /// Tells the client of this place of its grant, when the step is done.
     fn notify(&mut self, place: &Self::Place, token: Option<u64>);
 
-    /// Passes this place over, which is the first, until its client is heard. Those of its client
+    /// Suspends this place, which is the first, until its client is heard. Those of its client
     /// that were suspended before are as of now.
     fn suspend(&mut self, place: &Self::Place) -> Result<(), Self::Error>;
 

@@ -28,7 +28,7 @@ const COMES_WITHIN: Duration = Duration::from_millis(400);
 const SENDS: usize = 2;
 /// After this time, a subscription that heard nothing is tried again.
 const TRIES_AGAIN: Duration = Duration::from_secs(60);
-/// After so many failures in a row it is not only the server that restarts.
+/// After this many failures in a row it is not only the server that restarts.
 const FAILURES: u32 = 3;
 /// So many sessions of a pooler are looked through, and for so long each, for the one that was told
 /// to listen.

@@ -216,7 +216,7 @@ impl PostgresStore {
         let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
         match left.await {
             Ok(answer) => self.notify_granted_now(answer.value, by).await,
-            Err(_) => tracing::debug!("a client's places are left to be passed over"),
+            Err(_) => tracing::debug!("a client's places are left to be suspended"),
         }
     }
 

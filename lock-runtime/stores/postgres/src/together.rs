@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lock_store::{Answer, Failure, Instant, Mutex};
 use tokio::sync::oneshot;
 
-/// At most so many go as one statement: a commit of more takes too long.
+/// At most this many go as one statement: a commit of more takes too long.
 const AT_ONCE: usize = 64;
 
 pub(crate) type Replies<T> = Result<Answer<T>, Failure>;

@@ -26,7 +26,7 @@ pub(crate) struct Database {
 /// More statements than there are.
 const STATEMENTS: usize = 128;
 
-/// At most so many attempts of a client that starts or ends, about a second.
+/// At most this many attempts of a client that starts or ends, about a second.
 const ATTEMPTS: u32 = 20;
 
 /// After a larger transaction, the log is cut off to this size, in bytes.

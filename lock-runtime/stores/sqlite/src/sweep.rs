@@ -1,6 +1,6 @@
 //! Rows that have ended and that nobody asks for any more.
 //!
-//! Rows of keys that never come again are deleted as fast as clients write rows: after so many
+//! Rows of keys that never come again are deleted as fast as clients write rows: after a number of
 //! changes, up to twice as many rows of each kind go. What such a client leaves behind, and what no
 //! index finds, goes now and then, whether anybody asks for anything or not.
 
@@ -15,7 +15,7 @@ use crate::step::Step;
 /// So many changed rows between two sweeps.
 const EACH: u64 = 512;
 
-/// At most so many rows of a table at once, unless more were written: so that nobody waits long.
+/// At most this many rows of a table at once, unless more were written: so that nobody waits long.
 const AT_ONCE: u64 = 1000;
 
 /// The time between two looks at all tables and clients.
@@ -110,7 +110,7 @@ fn clean(step: &mut Step<'_>, most: u64) -> rusqlite::Result<bool> {
              )",
         ],
     )?;
-    // A place that was passed over long ago, or whose request has ended without a word.
+    // A place that was suspended long ago, or whose request has ended without a word.
     full |= delete(
         step,
         step.now.saturating_sub(nanos(QUEUE_TTL)),

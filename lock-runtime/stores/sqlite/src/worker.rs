@@ -28,7 +28,7 @@ const CHECKS_EACH: Duration = Duration::from_secs(1);
 /// The same if there is more to be cleaned than fits into one transaction.
 const CLEANS_ON: Duration = Duration::from_millis(10);
 
-/// At most so many databases in a row.
+/// At most this many databases in a row.
 const ATTEMPTS: u32 = 3;
 
 /// A place asks each second. What was not asked for so long is not waited for any more.

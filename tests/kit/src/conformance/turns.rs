@@ -15,7 +15,7 @@ use crate::polled;
 super::on_every_store!(
     tasks_of_one_process_hand_a_hold_off_without_the_store,
     other_processes_have_their_turn,
-    a_turn_ends_at_the_limit_of_hand_overs,
+    a_turn_ends_at_the_limit_of_hand_offs,
     tokens_rise_and_are_unique_over_all_hand_offs,
     a_fair_request_is_not_passed_by,
     a_hold_passed_to_a_dropped_request_goes_to_the_next,
@@ -147,7 +147,7 @@ async fn other_processes_have_their_turn(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_turn_ends_at_the_limit_of_hand_overs(store: Backend) {
+async fn a_turn_ends_at_the_limit_of_hand_offs(store: Backend) {
     let builder = store.builder().local_tenure(3, Duration::from_secs(60));
     let (few, other) = (builder.connect().await.unwrap(), store.client().await);
     let first = few.lock("k").acquire().await.unwrap();
@@ -173,7 +173,7 @@ async fn a_turn_ends_at_the_limit_of_hand_overs(store: Backend) {
     let guard = others.await.unwrap().unwrap();
     assert!(
         guard.is_held(),
-        "after three hand-overs it is the other's turn"
+        "after three hand-offs it is the other's turn"
     );
     eventually(
         "the next one of the first stands in the queue",
@@ -311,7 +311,7 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     })
     .await;
     guard.release().await.unwrap();
-    // The same lease, not renewed, and half over when the hold is passed on.
+    // The same lease, not renewed, and half over when the hold is handed off.
     let first = client.lock("k").lease(2 * short).acquire().await.unwrap();
     let waiter = wait_in_queue(&client, client.lock("k").lease(2 * short)).await;
     tokio::time::sleep(short / 2).await;
@@ -606,12 +606,12 @@ async fn a_request_that_wakes_before_its_successor_takes_nothing_from_it(store: 
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let request = |lease| Box::pin(client.lock("k").lease(lease).wait(WAIT).acquire());
-    // The second has another lease than the hold that is passed on, so it must ask the store.
+    // The second has another lease than the hold that is handed off, so it must ask the store.
     let (mut asleep, mut behind) = (request(WAIT), request(WAIT / 2));
     assert!(polled(1, &mut asleep).await.is_none());
     assert!(polled(1, &mut behind).await.is_none());
     first.release().await.unwrap();
-    // After a second, the second request gets what was passed on to the first, for another second.
+    // After a second, the second request gets what was handed off to the first, for another second.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let early = polled(1, &mut asleep).await;
     let both = async {

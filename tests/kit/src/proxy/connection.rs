@@ -58,7 +58,7 @@ pub(super) async fn serve(
     drop((from_client, to_client));
     if was_cut {
         // Closing with unread replies would reset the connection, and the server could lose
-        // requests that were passed on. So read until the server closes as well.
+        // requests that were forwarded. So read until the server closes as well.
         to_server.shutdown().await?;
         tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await?;
     }
@@ -152,7 +152,7 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Passes on what may pass, counts it, and removes the passed requests from `requests`. The
+    /// Forwards what may pass, counts it, and removes the passed requests from `requests`. The
     /// second value is true if others must check the state again.
     fn attempt(
         &self,

@@ -48,7 +48,7 @@ for _, key in ipairs(KEYS) do
   if string.find(key, '%queue:', 1, true) then
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
     for i = 1, #all, 2 do
-      -- The time at which a client was passed over is in milliseconds.
+      -- The time at which a client was suspended is in milliseconds.
       local in_millis = all[i + 1] - 6000000000000000
       local unit = in_millis > 0 and in_millis < 100000000000000 and 1 or 1000
       redis.call('ZADD', key, all[i + 1] - millis * unit, all[i])

@@ -294,7 +294,8 @@ macro_rules! found_in_fence {
         fn $name() {
             let (renewals, losses, drift, writes) = ($renewals, $losses, $drift, $writes);
             let mistake = Some(fence::Mistake::$mistake);
-            check_fails(Fence { mistake, renewals, losses, drift, writes, ..fence() }, fence::$property);
+            let model = Fence { mistake, renewals, losses, drift, writes, ..fence() };
+            check_fails(model, fence::$property);
         }
     )*};
 }

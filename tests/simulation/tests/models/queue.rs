@@ -22,7 +22,7 @@
 //!
 //! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a
 //! command gets no answer in time; a grant's message is lost; a connection breaks, noticed by the
-//! store or not; a process dies, noticed or not; a place is passed over, or ends because a clock
+//! store or not; a process dies, noticed or not; a place is suspended, or ends because a clock
 //! jumped.
 //!
 //! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the
@@ -94,7 +94,7 @@ pub(crate) enum Mistake {
     NoFallbackPoll,
     /// A waiter that looks again takes a free lock without regard to the queue.
     LookingAgainBarges,
-    /// A look does not restore a client's places that were passed over.
+    /// A look does not restore a client's suspended places.
     SuspendedForEver,
 }
 

@@ -13,7 +13,7 @@ use crate::world::{Check, now, sleep};
 
 /// How long a request may exist beyond its wait.
 const GIVES_UP: Duration = Duration::from_secs(2);
-/// A task that is not polled is passed over within this time of its turn.
+/// A task that is not polled is skipped within this time of its turn.
 const SKIPPED_WITHIN: Duration = Duration::from_secs(5);
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);

@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 use crate::users::{User, start};
 use crate::world::{Check, sleep};
 
-/// A nested request that is not polled is passed over within this time.
+/// A nested request that is not polled is skipped within this time.
 const SKIPPED_WITHIN: Duration = Duration::from_secs(3);
 
 impl User {

@@ -371,7 +371,7 @@ fn what_may_be_late_of_a_place_that_was_given_up_says_nothing_of_a_later_hold() 
         ms(1).await;
         store.seen();
         guard.release().await.unwrap();
-        // It is passed on: nothing of it is to be undone.
+        // It is handed off: nothing of it is to be undone.
         let guard = next.await.unwrap().unwrap();
         assert_eq!(store.calls(), []);
         drop(guard);

@@ -16,7 +16,7 @@ end
 -- - Places, with the time since when each waits.
 -- - From SUSPENDED on: the same for places of clients that stand still.
 -- - From HEARD on: clients, with the time when each was last heard. If places of a client were
---   passed over, that time instead, in milliseconds.
+--   suspended, that time instead, in milliseconds.
 --
 -- A client is heard when it takes a place, and when one of its requests that has a place asks
 -- again. A waiting request asks each second. Times fit below SUSPENDED until 2065.
@@ -24,7 +24,7 @@ local SUSPENDED, HEARD = 3000000000000000, 6000000000000000
 -- A client that was not heard for this long (µs) counts as standing still. A grant that nobody
 -- picks up costs as much.
 local UNHEARD = 2000000
--- Places that were passed over are kept for this many ms, as long as a queue that nobody uses.
+-- Places that were suspended are kept for this many ms, as long as a queue that nobody uses.
 local KEPT = 60000
 
 -- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. Its
@@ -48,14 +48,14 @@ local function stamp(at, member, time)
   return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
 end
 
--- When places of a client were passed over (ms), if it was not heard since then.
+-- When places of a client were suspended (ms), if it was not heard since then.
 local function was_suspended(at, client)
   local heard = redis.call('ZSCORE', at.queue, client)
   heard = heard and heard - HEARD
   return heard and heard < HEARD / 60 and heard
 end
 
--- Forgets a place that was passed over and not asked for again, and a client that was not heard for
+-- Forgets a place that was suspended and not asked for again, and a client that was not heard for
 -- as long. Each call forgets at most the first of each.
 local function forget_one(at, time)
   local first = redis.call('ZRANGEBYSCORE', at.queue, SUSPENDED, '(' .. HEARD, 'LIMIT', 0, 1)[1]
@@ -63,7 +63,7 @@ local function forget_one(at, time)
   local suspended = place and was_suspended(at, place.client)
   if first and time / 1000 - (suspended or 0) > KEPT then redis.call('ZREM', at.queue, first) end
   local from, before = HEARD + HEARD / 60, HEARD + time - KEPT * 1000
-  -- Clients keep the time of passing over as long as there are such places.
+  -- Clients keep the time of the suspension as long as there are such places.
   if not first then from = HEARD end
   local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
   local passed = client and was_suspended(at, client)

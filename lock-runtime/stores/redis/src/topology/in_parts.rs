@@ -1,4 +1,4 @@
-//! [`InParts`]: passes on in parts the replies that came together.
+//! [`InParts`]: gives in parts the replies that came together.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,10 +23,10 @@ const PART: usize = 40;
 pub(super) struct InParts<S> {
     stream: S,
     buffer: Box<[u8]>,
-    /// The range of the buffer that is still to be passed on.
+    /// The range of the buffer that is still to be given out.
     from: usize,
     to: usize,
-    /// The number of bytes to pass on at once.
+    /// The number of bytes to give out at once.
     part: usize,
     /// True if the reader has just got a part and does not know of the next.
     rests: bool,

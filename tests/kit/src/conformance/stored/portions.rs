@@ -31,7 +31,7 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
         if !is_release {
             stored.queue(writer, write, 0).await;
         }
-        // All at once: a writer that does not look for two seconds would be passed over.
+        // All at once: a writer that does not look for two seconds would be suspended.
         stored.queue_readers(100..100 + READERS).await;
         stored.queue(owner(0, 100), read, 0).await;
         let before = stored.server().command_calls("evalsha").await;

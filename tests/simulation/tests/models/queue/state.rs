@@ -22,9 +22,9 @@ pub(super) struct ModelHold {
 pub(crate) struct State {
     pub(super) lock: Option<ModelHold>,
     pub(super) queue: Vec<Owner>,
-    /// Places that the store passes over until their clients are heard.
+    /// Suspended places: their clients are not heard.
     pub(super) suspended: Vec<Owner>,
-    /// Places that may be passed over: the store has not heard their clients since.
+    /// Places that may be suspended: the store has not heard their clients since.
     pub(super) unheard: Vec<Owner>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,

@@ -238,7 +238,7 @@ fn with_a_connection_that_is_cut() {
 #[test]
 fn an_undo_that_is_not_carried_out_is_found() {
     for mistake in [Mistake::NeverUndoes, Mistake::LeavesThePlace] {
-        // A place whose wait has ended is passed over anyway.
+        // A place whose wait has ended is dropped anyway.
         let acquire = wait_for_ever();
         let found = (0..60).any(|ms| {
             let until = Until::Time(ms * MS);
