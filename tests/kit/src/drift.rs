@@ -32,7 +32,7 @@ pub trait Ages {
     /// In milliseconds: after two of these a client stands still, and after three a wait of 2.75 s
     /// has ended. What is less than that is left to the test's own duration.
     fn tick(&self) -> u64;
-    /// Lets time pass: all that is stored ends earlier by so many milliseconds.
+    /// Lets time pass: all that is stored ends earlier by this many milliseconds.
     fn age(&self, millis: u64) -> Asks<'_, ()>;
     /// False: it forgets suspended places at other times than by the rules, which do so when
     /// somebody asks.
@@ -134,7 +134,7 @@ impl<'e> Both<'e> {
     }
 }
 
-/// Compares an engine of this kind with the rules, by so many commands or more.
+/// Compares an engine of this kind with the rules, by this many commands or more.
 ///
 /// # Panics
 /// If they differ.

@@ -37,7 +37,7 @@ async fn until_heard(server: &RedisServer) {
     .await;
 }
 
-/// Waits until so many processes have a place at the latch `k`.
+/// Waits until this many processes have a place at the latch `k`.
 async fn until_placed(server: &RedisServer, places: i64) {
     eventually("they wait", async || {
         let placed: i64 = server.query(&["ZCARD", "lock:%latch:{lock:k}"]).await;

@@ -50,7 +50,7 @@ async fn make_stand_still(server: &RedisServer) {
 }
 
 async fn until_waiting(client: &LockClient, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         let found = client.inspect("k").await;
         found.map_or(true, |found| found.waiting == places)
     })

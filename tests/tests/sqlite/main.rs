@@ -42,7 +42,7 @@ async fn worker(url: &str) -> ChildProcess {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect(key).await.unwrap().waiting == places
     })
     .await;

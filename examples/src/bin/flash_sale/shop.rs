@@ -28,7 +28,7 @@ pub(crate) enum SaleError {
 pub(crate) struct Shop {
     inventory: Arc<Inventory>,
     events: UnboundedSender<Event>,
-    /// For `--crash`: after so many buyers, the next one hangs inside.
+    /// For `--crash`: after this many buyers, the next one hangs inside.
     hang_after: Option<u32>,
     entered: AtomicU32,
 }
@@ -76,7 +76,7 @@ impl Shop {
         }
     }
 
-    /// Serves so many buyers, all at once, until each has an answer or something fails.
+    /// Serves this many buyers, all at once, until each has an answer or something fails.
     pub(crate) async fn open(
         self,
         product_id: u64,

@@ -27,9 +27,9 @@ use crate::together::Together;
 /// How long after its time limit a statement may still begin: clocks drift, and a server is slow.
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
-/// A statement that could not get at a row is repeated after this,
+/// The pause before a statement that could not get at a row is repeated.
 const KEPT_PAUSE: Duration = Duration::from_millis(20);
-/// if so much time is left.
+/// The least time that must be left for a repeat.
 const KEPT_TRY: Duration = Duration::from_millis(100);
 
 /// A client's handle.

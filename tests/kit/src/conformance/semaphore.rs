@@ -41,7 +41,7 @@ pub(in crate::conformance) async fn is_busy(request: Lock) -> bool {
 }
 
 pub(in crate::conformance) async fn until_waiting(client: &LockClient, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect("k").await.unwrap().waiting == places
     })
     .await;

@@ -118,7 +118,7 @@ impl Stored {
         assert!(queued, "{reply:?}");
     }
 
-    /// Acquires with so many tokens. Returns the first.
+    /// Acquires with this many tokens. Returns the first.
     async fn fenced(&self, owner: Owner, share: Option<Permits>, tokens: u32) -> Option<u64> {
         let respect = request(owner, share, Queue::Respect);
         match self

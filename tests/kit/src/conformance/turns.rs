@@ -585,7 +585,7 @@ async fn a_request_that_is_skipped_has_no_place_in_the_store(store: Backend) {
         let request = if fenced { request.fenced() } else { request };
         let mut asleep = Box::pin(request.acquire());
         let places = async |places: usize| {
-            eventually("so many places are in the store's queue", async || {
+            eventually("all places are in the store's queue", async || {
                 other.inspect("k").await.unwrap().waiting == places
             })
             .await;

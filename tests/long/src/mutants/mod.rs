@@ -105,7 +105,7 @@ pub(crate) fn asked_for(
     }
 }
 
-/// Tries the tests on each of the mutants, so many at a time.
+/// Tries the tests on each of the mutants, this many at a time.
 pub(crate) async fn run(
     subject: impl Subject,
     mutants: Vec<Mutant>,

@@ -323,7 +323,7 @@ fn quorum(rounds: usize, time: Time) -> Quorum {
     }
 }
 
-/// Clocks that tick together, except for so many extra ticks of single nodes.
+/// Clocks that tick together, except for this many extra ticks of single nodes.
 fn ticks(drift: u8) -> Time {
     Time::Ticks {
         lease: 2 + u8::from(large()),

@@ -89,7 +89,7 @@ fn a_task_that_is_handed_a_hold_without_a_token_fetches_the_tokens_of_all() {
 }
 
 /// The first task has had the key without a token, so the next one, which wants one, asks the store
-/// to end that hold `after` so many milliseconds of its `wait`.
+/// to end that hold `after` this many milliseconds of its `wait`.
 async fn ended_by_the_next(
     wait: u64,
     after: u64,

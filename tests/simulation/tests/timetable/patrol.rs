@@ -266,7 +266,7 @@ fn the_place_of_one_that_is_not_polled_is_given_up_over_its_link_for_a_minute() 
     });
 }
 
-/// Polls it for so many milliseconds. It has no answer yet.
+/// Polls it for this many milliseconds. It has no answer yet.
 async fn is_polled_for(request: &mut Request, milliseconds: u64) {
     let polled = timeout(of(milliseconds), request).await;
     assert!(polled.is_err(), "it has ended");

@@ -230,7 +230,7 @@ impl RecordingStore {
         schedule.lines.len() - 1
     }
 
-    /// A request that may wait for so many milliseconds, or for ever. Its beginning and its end are
+    /// A request that may wait for `wait` milliseconds, or for ever. Its beginning and its end are
     /// lines of the schedule. A rule demands a request for each command.
     pub(crate) fn ask<T, W, F>(
         self: &Arc<Self>,

@@ -16,7 +16,7 @@ use history::{Means, OwnerStep, leased, meaning, owners, trusted};
 
 /// A command's default time limit, in milliseconds.
 const COMMAND_TIMEOUT: u64 = 500;
-/// The watchdog renews together what is due within so many milliseconds.
+/// The watchdog renews together what is due within this many milliseconds.
 const TOGETHER: u64 = 20;
 /// The longest pause before a failed command is repeated.
 const LONGEST_PAUSE: u64 = 2000;

@@ -46,7 +46,7 @@ pub(super) enum Phase {
         left: u8,
         heard: bool,
     },
-    /// Looks again in so many ticks.
+    /// Looks again in this many ticks.
     Waiting {
         look_in: u8,
     },

@@ -20,7 +20,7 @@ enum State {
     Free,
     /// Another client has the lock until the future is dropped.
     Held,
-    /// Another client has the lock for so many milliseconds. Then it is handed over.
+    /// Another client has the lock for this many milliseconds. Then it is handed over.
     HandedOver(u64),
     /// Another client waits for the lock.
     Wanted,
@@ -28,7 +28,7 @@ enum State {
     Slow,
     /// No reply arrives until the future is dropped.
     NoReply,
-    /// The connection is cut after so many milliseconds. What was under way arrives later.
+    /// The connection is cut after this many milliseconds. What was under way arrives later.
     Cut(u64),
 }
 
