@@ -11,7 +11,7 @@ use crate::locks::{Told, of_claim};
 use crate::rows::{Read, Values, holder_of, micros, of_micros, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{Replies, Together};
+use crate::together::{StatementReply, Together};
 
 /// A lease is over so long after its end, for sure.
 const LEASE_IS_OVER: Duration = Duration::from_millis(1);
@@ -29,7 +29,7 @@ impl Batched for Acquire {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> Replies<Vec<Acquired>> {
+    ) -> StatementReply<Vec<Acquired>> {
         store.acquire_many(&requests, by).await
     }
 }
@@ -43,7 +43,11 @@ fn queue(request: &Acquire) -> i32 {
 }
 
 impl PostgresStore {
-    pub(crate) async fn acquire_one(&self, request: Acquire, by: Instant) -> Replies<Acquired> {
+    pub(crate) async fn acquire_one(
+        &self,
+        request: Acquire,
+        by: Instant,
+    ) -> StatementReply<Acquired> {
         if request.queue == Queue::Join {
             self.note_wait();
         }
@@ -77,7 +81,11 @@ impl PostgresStore {
 
     /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
     /// may undo it: the row is not kept from others until it is on disk.
-    async fn acquire_many(&self, requests: &[Acquire], by: Instant) -> Replies<Vec<Acquired>> {
+    async fn acquire_many(
+        &self,
+        requests: &[Acquire],
+        by: Instant,
+    ) -> StatementReply<Vec<Acquired>> {
         let all = requests.iter();
         let parts = all.clone().map(|one| part(&one.claim));
         let name = requests.first().map(|one| self.name(&one.claim.key));

@@ -12,7 +12,7 @@ use lock_store::{Answer, Failure, Instant};
 use crate::errors::contended;
 use crate::link::LINK;
 use crate::store::PostgresStore;
-use crate::together::{Replies, Together};
+use crate::together::{StatementReply, Together};
 
 /// How soon after its time a statement has an end.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ pub(crate) trait Batched: Sized + Send + 'static {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> impl Future<Output = Replies<Vec<Self::Replied>>> + Send;
+    ) -> impl Future<Output = StatementReply<Vec<Self::Replied>>> + Send;
 }
 
 impl PostgresStore {
@@ -40,7 +40,7 @@ impl PostgresStore {
         name: Vec<u8>,
         request: R,
         by: Instant,
-    ) -> Replies<R::Replied> {
+    ) -> StatementReply<R::Replied> {
         let clock = &self.pool.clock;
         let mut place = R::together(self).join(&name, request, by);
         if place.begins

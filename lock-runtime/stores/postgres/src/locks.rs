@@ -11,9 +11,9 @@ use crate::news;
 use crate::rows::{Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{Replies, Together};
+use crate::together::{StatementReply, Together};
 
-type Done<T> = Replies<T>;
+type Done<T> = StatementReply<T>;
 pub(crate) type Told = Vec<news::GrantNews>;
 
 impl Batched for Release {
@@ -27,7 +27,7 @@ impl Batched for Release {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> Replies<Vec<Released>> {
+    ) -> StatementReply<Vec<Released>> {
         store.release_many(&requests, by).await
     }
 }
