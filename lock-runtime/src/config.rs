@@ -247,7 +247,7 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    /// Those of a client that is told nothing else.
+    /// The defaults of a client without settings.
     pub(crate) const STANDARD: Self = Self {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,

@@ -143,7 +143,7 @@ impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'s, F, C> {
     }
 }
 
-/// The same without the release.
+/// [`Released`] without the release.
 #[derive(Debug)]
 pub struct Stopped<'s, F, C> {
     /// Where the body puts the lock.

@@ -9,9 +9,9 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::error::HeldBy;
 
-/// The same client is asked about the same key at most so often.
+/// The pause before a client is asked again about the same key.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// So many answers are kept.
+/// The number of answers that are kept.
 const KEPT: usize = 64;
 /// So many questions of others wait for their answers. The rest gets none.
 const QUESTIONS: usize = 64;

@@ -26,7 +26,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The same, and every request after a shutdown.
+    /// Refuses everything in a child process, and every request after a shutdown.
     pub(super) fn check_client(&self) -> Result<(), LockError> {
         self.check_process()?;
         if self.is_closing() {

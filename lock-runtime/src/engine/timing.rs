@@ -72,8 +72,8 @@ impl Budget {
         }
     }
 
-    /// The same for a store that has failed since then. A request that came later has the time of
-    /// one command.
+    /// When a store that fails since `failing_since` is reported as dead. A request that came later
+    /// has the time of one command.
     pub(crate) fn lose_patience_at(&self, failing_since: Instant) -> Instant {
         match self.wait {
             Wait::For(_) => self.give_up_at(None),
@@ -157,7 +157,7 @@ pub(crate) fn recheck_at(
     }
 }
 
-/// The same, of a store that has not said when.
+/// When to look again, if the store has not said when.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
     let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
         remaining + Duration::from_millis(1)
@@ -186,7 +186,7 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
     sent + trusted(lease)
 }
 
-/// The same, or earlier if the store said so.
+/// The end of the trust in a grant, by its send time or earlier if the store said so.
 pub(crate) fn trusted_until(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
     let deadline = deadline(sent, lease);
     until.map_or(deadline, |until| until.min(deadline))

@@ -14,7 +14,7 @@ use crate::error::HeldBy;
 
 /// How long a question of people waits for its answer.
 const ANSWERED: Duration = Duration::from_millis(250);
-/// The same question in so short a time came twice: over several connections of this client.
+/// A question that comes again within this time came over several connections of this client.
 const TWICE: Duration = Duration::from_millis(100);
 
 impl Engine {
@@ -34,7 +34,7 @@ impl Engine {
                 key: key.clone(),
                 asker,
             };
-            // Who may not publish does not know whether anybody listens.
+            // Without the right to publish we cannot tell whether anybody listens.
             let listens = store.tell(client, question, by).await.unwrap_or(true);
             names.note_asked(client, &key, listens);
         });
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Who wrote this into a key. Waits a moment for what its client says.
+    /// Finds out who wrote this into a key. Waits a moment for the answer of its client.
     pub(crate) async fn identify_holder(&self, key: &LockKey, holder: &str) -> HeldBy {
         let (holder, by) = (
             Holder::parse(holder.as_bytes()),

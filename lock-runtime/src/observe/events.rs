@@ -68,12 +68,12 @@ impl Events {
         self.0.is_some()
     }
 
-    /// Tells it now, on this thread. Not under a lock, and not on the client's own thread.
+    /// Calls the observers now, on this thread. Not under a lock or on the client's own thread.
     pub(crate) fn record(&self, lock: Option<Subject<'_>>, what: What<'_>) {
         self.record_end(lock, what, false);
     }
 
-    /// The same for the end of a request, which was queued before or not.
+    /// Records the end of a request, now and on this thread.
     pub(crate) fn record_end(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
         if let Some(audience) = &self.0 {
             audience.observers.record(lock, what, was_queued);
@@ -122,7 +122,7 @@ pub(crate) struct About {
     pub(crate) kind: LockKind,
 }
 
-/// Tells one event on the observers' thread.
+/// Records one event on the observers' thread.
 pub(crate) struct Recorder<'t> {
     observers: &'t Observers,
     of: Option<&'t About>,

@@ -420,7 +420,7 @@ impl KeyWriter {
         value.append(self, placeholder);
     }
 
-    /// The same for a value of a generic type: the compiler then suggests the right bound.
+    /// [`value`](Self::value) for a generic type: the compiler then suggests the right bound.
     pub fn display<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
         let before = self.text.len();
         let written = write!(Escaping(&mut self.text), "{value}");

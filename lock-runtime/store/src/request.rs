@@ -61,8 +61,7 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    /// One that neither joins the queue nor asks for a token, with this lease also if it is handed
-    /// over.
+    /// A request that neither joins the queue nor asks for a token. A hand-over has this lease too.
     #[must_use]
     pub fn new(claim: Claim, lease: Duration) -> Self {
         Self {

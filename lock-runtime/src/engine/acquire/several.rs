@@ -93,7 +93,7 @@ impl Engine {
             pending_outcome: late(via),
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
-        // That the keys are apart was not asked of anybody.
+        // Keys of different servers: no store was asked.
         if !matches!(&result, Ok(answer) if answer.value == AcquiredAll::Apart) {
             self.liveness.note_by(sent, by, &result);
         }

@@ -17,8 +17,8 @@ pub(super) enum RequestState {
     Asks,
     /// The store has said that the key is taken. The first of the local queue asks again then.
     InStoreQueue { recheck_at: Instant },
-    /// The same, behind another request of this process, which asks for both. It would be asked
-    /// again then.
+    /// The key is taken, and another request of this process asks for both. As the first, this one
+    /// would ask then.
     BehindFirst { recheck_at: Instant },
     /// The store has failed, or refused for now. It is asked again then.
     BacksOff {

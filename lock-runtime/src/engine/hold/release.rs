@@ -82,7 +82,7 @@ impl Engine {
         self.release_unawaited(hold, true);
     }
 
-    /// The same for a part of what a request wanted, which nobody was told of.
+    /// Releases in the background a part of what a request wanted. No observer hears of it.
     pub(in crate::engine) fn give_back(&self, hold: &Hold) {
         self.release_unawaited(hold, false);
     }

@@ -17,7 +17,7 @@ impl Engine {
         let silent = silent.map(|failing| failing.since);
         let earlier = self.silent_since().filter(|_| silent.is_some());
         let failing = failing.map(|failing| Failing {
-            // Who came later has as much patience.
+            // A later waiter has as much patience.
             since: failing.since.max(budget.started),
             error: failing.error.clone(),
         });

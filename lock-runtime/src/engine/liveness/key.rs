@@ -80,7 +80,7 @@ impl KeyLiveness {
         failure.map(|failure| failure.failing.clone())
     }
 
-    /// Nobody waits any more: what was said before means nothing to who comes later.
+    /// Forgets what was said: nobody waits any more, and later requests must not rely on it.
     pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
         *state = KeyLivenessState {

@@ -21,7 +21,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(50);
 pub(crate) trait Batched: Sized + Send + 'static {
     type Replied: Send + 'static;
 
-    /// Those of this kind that wait.
+    /// The waiting requests of this kind.
     fn together(store: &PostgresStore) -> &Together<Self, Self::Replied>;
 
     /// Carries out requests for one key. The replies are in their order.

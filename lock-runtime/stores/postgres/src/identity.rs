@@ -26,7 +26,7 @@ impl ServerIdentity {
     }
 }
 
-/// That of the server which was used last.
+/// The identity of the server that was used last.
 #[derive(Debug, Default)]
 pub(crate) struct KnownIdentity(Mutex<SeenIdentity>);
 

@@ -58,7 +58,7 @@ impl PostgresStore {
         })
     }
 
-    /// The same, and waits until all are told: the program may end after this.
+    /// Notifies, and waits until all are told: the program may end after this.
     async fn notify_all_now<T>(&self, answer: Answer<(T, Told)>, by: Instant) -> Answer<T> {
         let (value, told) = answer.value;
         self.notify_granted_now(told, by).await;
@@ -197,7 +197,7 @@ impl PostgresStore {
         Ok(self.notify_all_now(answer, by).await)
     }
 
-    /// One that ends a hold, or a part of it.
+    /// Carries out a statement that ends a hold, or a part of it.
     async fn end_claim(
         &self,
         sql: &'static str,

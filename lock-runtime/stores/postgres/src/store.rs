@@ -91,8 +91,8 @@ impl PostgresStore {
         Ok(Answer::new(value, LINK))
     }
 
-    /// The same for requests of several callers. What any of them asks of the same names afterwards
-    /// does not overtake it.
+    /// Carries out a statement for several callers. What any of them asks of the same names
+    /// afterwards does not overtake it.
     pub(crate) async fn call_for_many<T>(
         &self,
         by: Instant,
@@ -194,14 +194,14 @@ impl PostgresStore {
         Some(told)
     }
 
-    /// The same, and waits until it is done: the program may end after this.
+    /// Notifies, and waits until it is done: the program may end after this.
     pub(crate) async fn notify_granted_now(&self, granted: Vec<GrantNews>, by: Instant) {
         if let Some(told) = self.notify_granted(granted) {
             let _ = self.pool.clock.by(by, told).await;
         }
     }
 
-    /// It may have a place from now on, which it gives up when it is closed.
+    /// Notes that the client may have a place from now on. It gives its places up when it closes.
     pub(crate) fn note_wait(&self) {
         self.has_waited.store(true, Ordering::Relaxed);
         // Nobody may ask for their names again.

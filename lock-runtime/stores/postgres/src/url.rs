@@ -249,7 +249,7 @@ fn config(
     Ok(config)
 }
 
-/// The same server at other addresses: `host:port,host:port`.
+/// The route to the same server at other addresses: `host:port,host:port`.
 fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
     let place = |address: &str| {
         let (host, port) = address.rsplit_once(':')?;

@@ -280,7 +280,7 @@ impl Prefix {
         client_channel(self.of(key), client)
     }
 
-    /// The same in the client's own namespace.
+    /// The channel on which a client hears others, in its own namespace.
     pub(crate) fn own_channel(&self, client: ClientId) -> String {
         client_channel(&self.namespace, client)
     }

@@ -95,7 +95,7 @@ impl Form {
         &self.hash
     }
 
-    /// The same command with the script's text.
+    /// The command with the script's text instead of its hash.
     pub(crate) fn by_text(&self, by_hash: &Cmd) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command.arg(&self.code);

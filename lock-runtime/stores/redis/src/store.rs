@@ -166,7 +166,7 @@ impl RedisStore {
         self.call_via(None, key, by, request).await
     }
 
-    /// The same over this link, if it is still there.
+    /// Sends a request over this link, if it is still there.
     pub(crate) async fn call_via<T: FromRedisValue>(
         &self,
         via: Option<Link>,

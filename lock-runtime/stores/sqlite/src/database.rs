@@ -142,7 +142,7 @@ impl Database {
         Err(self.files.reset())
     }
 
-    /// The same for a client that starts or ends: it waits longer.
+    /// [`begin`](Self::begin) for a client that starts or ends: it waits longer.
     pub(crate) fn begin_patiently(&mut self) -> Result<(), StoreError> {
         let begun = patiently(|| self.begin());
         begun

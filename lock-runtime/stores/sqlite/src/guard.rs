@@ -44,7 +44,7 @@ pub(crate) struct FileGuard {
     _database_file: File,
 }
 
-/// Those that clients of this process have.
+/// The guards of this process's clients.
 static GUARDS: Mutex<Vec<Weak<FileGuard>>> = Mutex::new(Vec::new());
 
 fn record(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
@@ -150,7 +150,7 @@ pub(crate) fn last_change(index: &File, log: &File) -> Option<u32> {
     (salts && checksum == [number(24), number(28)]).then_some(change)
 }
 
-/// Whoever reads this index next makes it anew from the log.
+/// Empties the index: its next reader makes it anew from the log.
 pub(crate) fn reset(index: &File) -> io::Result<()> {
     index.write_all_at(&[0; HEADERS], 0)
 }

@@ -118,7 +118,7 @@ impl<'t> Step<'t> {
         Ok(())
     }
 
-    /// Tells a client something, when the transaction is committed.
+    /// Notifies a client when the transaction is committed.
     pub(crate) fn notify(&mut self, session: i64, news: News) {
         let to = match self.others.get(&session) {
             Some(Some(other)) => Some(other.file.clone()),
@@ -128,12 +128,12 @@ impl<'t> Step<'t> {
         self.after.mails.push(Mail { to, news });
     }
 
-    /// The same about a grant.
+    /// Notifies a client of a grant when the transaction is committed.
     pub(crate) fn notify_granted(&mut self, session: i64, owner: Owner, token: Option<u64>) {
         self.notify(session, News::Granted { owner, token });
     }
 
-    /// From now on, the thread looks whether this client lives.
+    /// From now on, the thread checks whether this client is alive.
     pub(crate) fn watch(&mut self, session: i64) {
         if let Some(Some(other)) = self.others.get(&session) {
             self.after.awaited.push((session, other.clone()));

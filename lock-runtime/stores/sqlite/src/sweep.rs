@@ -12,7 +12,7 @@ use rusqlite::params;
 use crate::machine::nanos;
 use crate::step::Step;
 
-/// So many changed rows between two sweeps.
+/// The number of changed rows between two sweeps.
 const EACH: u64 = 512;
 
 /// At most this many rows of a table at once, unless more were written: so that nobody waits long.
@@ -21,7 +21,7 @@ const AT_ONCE: u64 = 1000;
 /// The time between two looks at all tables and clients.
 const CLEANS_EACH: Duration = Duration::from_secs(10);
 
-/// The same if there is more to be deleted. Nobody else writes during one.
+/// The pause between two sweeps if there is more to be deleted. Nobody else writes during a sweep.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// When rows are deleted.

@@ -25,7 +25,7 @@ pub(crate) const LOOKS_EACH: Duration = Duration::from_millis(50);
 /// How often it looks whether its files are still there, and whether something is to be cleaned.
 const CHECKS_EACH: Duration = Duration::from_secs(1);
 
-/// The same if there is more to be cleaned than fits into one transaction.
+/// The pause if there is more to be cleaned than fits into one transaction.
 const CLEANS_ON: Duration = Duration::from_millis(10);
 
 /// At most this many databases in a row.
@@ -204,7 +204,7 @@ impl Worker {
     }
 }
 
-/// Nobody waits for the answer.
+/// A request to bury a client. Nobody waits for the answer.
 fn bury(session: i64, by: Instant) -> Box<dyn Job> {
     let verb = move |step: &mut Step<'_>| step.check_alive(session).map(drop);
     let (reply, _) = oneshot::channel();

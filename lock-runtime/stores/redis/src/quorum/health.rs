@@ -31,7 +31,7 @@ impl QuorumStore {
         }
     }
 
-    /// The same for servers whose findings were not logged yet.
+    /// Diagnoses the servers whose findings were not logged yet.
     pub(crate) async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
         let logged = self.logged.lock().await.clone();
         let is_new = |at: usize| logged[at] != FindingsLogged::Findings;

@@ -27,7 +27,7 @@ pub(super) const LINK: Link = Link(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FindingsLogged {
     Nothing,
-    /// That the server does not answer.
+    /// It was logged that the server does not answer.
     NoAnswer,
     Findings,
 }

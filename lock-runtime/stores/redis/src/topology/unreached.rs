@@ -16,7 +16,7 @@ pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
     late("it does not answer in time", access, progress)
 }
 
-/// The same for a caller that has less time than the attempt.
+/// The error of a caller that has less time than the attempt.
 pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
     late("connecting takes too long", access, progress)
 }
