@@ -44,22 +44,22 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// So many in a second; with that burst, too.
+    /// `tokens` a second; the burst is as large.
     pub const fn per_second(tokens: u32) -> Self {
         Self::per(tokens, Duration::from_secs(1))
     }
 
-    /// So many in a minute; with that burst, too.
+    /// `tokens` a minute; the burst is as large.
     pub const fn per_minute(tokens: u32) -> Self {
         Self::per(tokens, Duration::from_secs(60))
     }
 
-    /// So many in an hour; with that burst, too.
+    /// `tokens` an hour; the burst is as large.
     pub const fn per_hour(tokens: u32) -> Self {
         Self::per(tokens, Duration::from_secs(60 * 60))
     }
 
-    /// So many in any other time; with that burst, too.
+    /// `tokens` in any other time; the burst is as large.
     pub const fn per(tokens: u32, per: Duration) -> Self {
         Self {
             tokens,

@@ -13,7 +13,7 @@ use crate::error::HeldBy;
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// The number of answers that are kept.
 const KEPT: usize = 64;
-/// So many questions of others wait for their answers. The rest gets none.
+/// At most this many questions of others wait for their answers. The rest gets none.
 const QUESTIONS: usize = 64;
 
 /// What a client says of itself, and has heard of others.

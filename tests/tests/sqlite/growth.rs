@@ -18,7 +18,7 @@ fn log_size(file: &SqliteFile) -> u64 {
     log.map_or(0, |log| log.len())
 }
 
-/// So many keys were used. Looks at the log meanwhile.
+/// Returns how many keys were used. Looks at the log meanwhile.
 async fn spent(file: &SqliteFile, kind: &str, processes: usize, millis: u64) -> usize {
     let mut workers: Vec<ChildProcess> = Vec::new();
     for _ in 0..processes {

@@ -23,7 +23,7 @@ const DISTANCE: Duration = Duration::from_millis(5);
 pub(super) struct Backlog<T> {
     /// Not tried yet, in the order in which they came.
     untried: VecDeque<(Instant, T)>,
-    /// So many at the front of them are overdue.
+    /// How many at the front of them are overdue.
     overdue: usize,
     /// How many may be tried for the first time at once.
     first_tries: usize,

@@ -35,7 +35,7 @@ pub(super) struct QueueState {
     pub(super) tenures: usize,
     /// Whether the patrol looks after this queue.
     pub(super) patrolled: bool,
-    /// So many waiters were skipped since one last left by itself.
+    /// How many waiters were skipped since one last left by itself.
     pub(super) skipped: usize,
     /// Wakes requests that wait until no release is under way.
     pub(super) settled: Option<Arc<Notify>>,
@@ -52,7 +52,7 @@ pub(super) struct QueueEntry {
     pub(super) request: QueuedRequest,
     /// The waiter takes a handoff: it has not asked the store yet.
     pub(super) willing: bool,
-    /// So many looks of the patrol in a row found something for the waiter to do.
+    /// How many looks of the patrol in a row found something for the waiter to do.
     pub(super) missed: u32,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Post {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedStore {
     pub(crate) via: Link,
-    /// So many fencing tokens were asked for, and how long it waits: parts of its place's name.
+    /// How many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,
     pub(crate) wait: Option<Duration>,
 }

@@ -30,9 +30,9 @@ const SENDS: usize = 2;
 const TRIES_AGAIN: Duration = Duration::from_secs(60);
 /// After this many failures in a row it is not only the server that restarts.
 const FAILURES: u32 = 3;
-/// So many sessions of a pooler are looked through, and for so long each, for the one that was told
-/// to listen.
+/// The number of sessions of a pooler that are looked through for the one that was told to listen.
 const UNLISTENS: usize = 8;
+/// The time for each of these sessions.
 const UNLISTENS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Whether a client hears what others tell it.

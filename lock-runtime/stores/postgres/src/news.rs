@@ -25,7 +25,7 @@ pub(crate) enum News {
 
 /// PostgreSQL's limit.
 const LONGEST: usize = 7999;
-/// So many grants are never too long.
+/// This many grants are never too long.
 const GRANTS: usize = 200;
 
 /// The channel of a client.

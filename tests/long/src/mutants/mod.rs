@@ -74,7 +74,7 @@ pub(crate) struct Environment {
     pub(crate) folder: Option<TempDir>,
 }
 
-/// So many tests run at a time for each mutant that is tried.
+/// This many tests run at a time for each mutant that is tried.
 pub(crate) const WAITING: usize = 2;
 
 /// What is broken, and the tests that are tried on it.

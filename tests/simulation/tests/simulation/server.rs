@@ -26,7 +26,7 @@ pub(crate) struct Server {
     wrong: Arc<Wrong>,
     /// What it carries out now is told to nobody.
     mute: AtomicBool,
-    /// So many messages of what it has carried out last were not told.
+    /// How many messages of what it has carried out last were not told.
     untold: AtomicUsize,
 }
 

@@ -22,7 +22,7 @@ async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
 /// The reply to a request that has a place in the queue.
 const TAKEN: Acquired = Acquired::busy(None, true);
 
-/// So many unusable grants end a wait without end.
+/// This many unusable grants end a wait without end.
 const GRANTS_TOO_LATE: usize = 5;
 
 /// The pauses between these times.

@@ -13,8 +13,8 @@ use tokio::task::AbortHandle;
 
 use super::traffic::Traffic;
 
-/// So many tasks that no worker has taken yet are a crowd. Behind them, the answers that have come
-/// would be read too late.
+/// This many tasks that no worker has taken yet are a crowd. Answers behind them would be read too
+/// late.
 const CROWD: usize = 64;
 
 /// Whether the caller's runtime has a crowd of ready tasks.
