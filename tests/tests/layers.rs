@@ -91,7 +91,7 @@ const SHARED: [(&str, &[&str]); 3] = [
         ],
     ),
     (
-        "what users call so, and what a store is asked or replies: a file that needs both says whose",
+        "users have one, and stores reply one: a file that needs both says whose",
         &["Inspection"],
     ),
     (

@@ -78,8 +78,8 @@ pub struct Inspection {
     /// characters are the same for all locks of one client (its `Debug` shows them), so they tell
     /// clients apart.
     pub holder: Option<String>,
-    /// The holder's name. `None` if the lock is free. The holder's client is asked for it, and has a
-    /// quarter of a second to answer.
+    /// The holder's name. `None` if the lock is free. The holder's client has a quarter of a second
+    /// to say it.
     pub held_by: Option<HeldBy>,
     /// How many hold it. More than one only for a read-write lock or a semaphore: `holder` is then
     /// the one with the longest lease.
