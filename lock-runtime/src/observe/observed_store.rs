@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Clock, Failure, Fenced, Finished, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -111,7 +111,7 @@ impl Store for ObservedStore {
         self.timed(Verb::Undo, self.store.abandon(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         self.timed(Verb::Inspect, self.store.inspect(key, by))
     }
 
@@ -189,8 +189,8 @@ impl Store for ObservedStore {
         self.store.link()
     }
 
-    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-        self.store.link_of(key, queue)
+    fn link_of(&self, key: &LockKey) -> Link {
+        self.store.link_of(key)
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use lock_store::memory::MemoryStore;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
-    Ended, Failure, Fenced, Finished, HandedOver, Inspection, Instant, LatchCall, LatchCounted,
-    LatchFound, LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated,
-    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError,
-    StoreErrorKind, StoreFuture, WakeUp,
+    Ended, Failure, Fenced, Finished, HandedOver, Instant, LatchCall, LatchCounted, LatchFound,
+    LatchSet, Link, Listener, LockFound, LockKey, Logged, Mutex, RateRequest, Rated, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError, StoreErrorKind,
+    StoreFuture, WakeUp,
 };
 use tokio::sync::watch;
 
@@ -164,8 +164,8 @@ macro_rules! verbs {
             fn link(&self) -> Link {
                 self.store.link()
             }
-            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-                self.store.link_of(key, queue)
+            fn link_of(&self, key: &LockKey) -> Link {
+                self.store.link_of(key)
             }
             fn finish(&self, by: Instant) -> Finished<'_> {
                 self.store.finish(by)
@@ -194,7 +194,7 @@ verbs! {
     abandon(request: Acquire) -> Released: Writes;
     force_release(key: LockKey) -> Option<bool>: Writes;
     latch_leave(place: LatchCall) -> (): Writes;
-    inspect(key: LockKey) -> Option<Inspection>: Reads;
+    inspect(key: LockKey) -> Option<LockFound>: Reads;
     latch_look(key: LockKey) -> LatchFound: Reads;
     ping() -> (): Reads;
 }

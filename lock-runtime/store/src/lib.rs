@@ -66,14 +66,14 @@ pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;
 pub use namespace::Namespace;
-pub use owner::{ClientId, Holder, Owner};
+pub use owner::{ClientId, FoundHolder, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
 pub use percent::percent_decoded;
 pub use permits::Permits;
 pub use rate::{RateRequest, Rated};
 pub use request::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Queue, Release,
     Released, Renewal, Renewed,
 };
 #[doc(hidden)]

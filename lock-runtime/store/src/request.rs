@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::instant::Instant;
 use crate::key::LockKey;
-use crate::link::Link;
-use crate::owner::{Holder, Owner};
+use crate::owner::{FoundHolder, Holder, Owner};
 use crate::permits::Permits;
 
 /// One hold, or the wish for one: the key, the owner, and the part of the key.
@@ -53,11 +52,6 @@ pub struct Acquire {
     /// The owner of an exclusive hold that this command ends, if it is still held. The key then
     /// goes to the first in the queue, or to this request if the queue is empty.
     pub instead_of: Option<Owner>,
-    /// The link to use, if it still exists and suits the command.
-    pub via: Link,
-    /// How long the request waits for a store that is slow but answers: it may take longer than a
-    /// command's usual time, until then. `None`: it may not.
-    pub patience: Option<Instant>,
 }
 
 impl Acquire {
@@ -73,8 +67,6 @@ impl Acquire {
             tokens: 0,
             queue: Queue::Respect,
             instead_of: None,
-            via: Link(0),
-            patience: None,
         }
     }
 }
@@ -283,10 +275,9 @@ pub enum Released {
 /// The reply to [`Store::inspect`](crate::Store::inspect).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Inspection {
-    /// The value in the key: an owner token, or another library's value. Of several holders: the
-    /// one whose lease ends last.
-    pub holder: Option<String>,
+pub struct LockFound {
+    /// The holder. Of several holders: the one whose lease ends last.
+    pub holder: Option<FoundHolder>,
     /// The number of holders.
     pub holders: usize,
     /// The rest of that holder's lease; `None` if it has no lease.
@@ -295,7 +286,7 @@ pub struct Inspection {
     pub waiting: usize,
 }
 
-impl Inspection {
+impl LockFound {
     /// A key that nobody holds, with so many places in the queue.
     #[must_use]
     pub fn free(waiting: usize) -> Self {
@@ -305,9 +296,9 @@ impl Inspection {
         }
     }
 
-    /// A key that somebody holds: the value in the key, and the rest of the lease.
+    /// A key that one holds: the holder, and the rest of the lease.
     #[must_use]
-    pub fn held(holder: String, remaining: Option<Duration>, waiting: usize) -> Self {
+    pub fn held(holder: FoundHolder, remaining: Option<Duration>, waiting: usize) -> Self {
         Self {
             holder: Some(holder),
             holders: 1,

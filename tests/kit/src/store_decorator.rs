@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Failure, Fenced, Finished, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -190,8 +190,8 @@ macro_rules! verbs {
             fn link(&self) -> Link {
                 self.interceptor.link(self.store.link())
             }
-            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-                self.interceptor.link_of(key, self.store.link_of(key, queue))
+            fn link_of(&self, key: &LockKey) -> Link {
+                self.interceptor.link_of(key, self.store.link_of(key))
             }
             fn finish(&self, by: Instant) -> Finished<'_> {
                 self.interceptor.finish(by);
@@ -216,7 +216,7 @@ verbs! {
     fence(claim: Claim) -> Fence(Fenced);
     shrink(claim: Claim, permits: u32) -> Shrink(Released);
     abandon(request: Acquire) -> Abandon(Released);
-    inspect(key: LockKey) -> Inspect(Option<Inspection>);
+    inspect(key: LockKey) -> Inspect(Option<LockFound>);
     force_release(key: LockKey) -> ForceRelease(Option<bool>);
     rate(request: RateRequest) -> Rate(Rated);
     latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet(LatchSet);

@@ -82,15 +82,15 @@ impl Engine {
         let by = budget
             .command_by(sent, budget.gives_up(self.liveness.answered()))
             .max(sent);
-        let via = self.store.link_of(&keys[0], task::first_try(options));
-        let request = |key: &LockKey| task::request(self, key.clone(), None, options, via);
+        let link = self.store.link_of(&keys[0]);
+        let request = |key: &LockKey| task::request(self, key.clone(), None, options);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let until = self.late_until(sent, options.lease);
         let late = |link| Some(LateAcquire { link, until });
         let mut under_way = UnderWay {
             engine: self,
             requests,
-            late: late(via),
+            late: late(link),
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
         // That the keys are apart was not asked of anybody.

@@ -96,7 +96,7 @@ pub(super) struct Post {
 /// A command that was sent for a waiter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
-    pub(crate) via: Link,
+    pub(crate) link: Link,
     /// So many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,
     pub(crate) wait: Option<Duration>,

@@ -7,7 +7,7 @@ use super::holders::Holders;
 use super::queue::{Turn, Waiting};
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Queue, Release,
     Released, Renewal, Renewed,
 };
 
@@ -273,11 +273,11 @@ pub fn abandon<R: LockRecord>(record: &mut R, request: &Acquire) -> Result<Relea
 }
 
 /// See [`Store::inspect`](crate::Store::inspect).
-pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<Inspection>, R::Error> {
+pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<LockFound>, R::Error> {
     if record.is_latch()? {
         return Ok(None);
     }
-    let mut found = Inspection::free(record.places()?);
+    let mut found = LockFound::free(record.places()?);
     let now = record.now();
     let holders = record.holders();
     found.holders = holders.len();

@@ -194,6 +194,21 @@ fn a_failure_knows_when_its_command_is_over() {
     });
 }
 
+#[test]
+fn an_acquire_has_the_time_of_its_request_where_slow_is_not_silent() {
+    simulated(async {
+        let (store, client) = RecordingStore::open_as(|can| can.tells_slow = true).await;
+        let _guard = store.other().await.lock("k").acquire().await.unwrap();
+        let request = client.lock("k").wait(of(1500)).acquire();
+        store.asks(1500, request).await.unwrap_err();
+        let limits = |at: u64| (at, 1500 - at);
+        let seen = store.seen().into_iter();
+        let acquires = seen.filter(|command| command.verb() == "acquire");
+        let acquires: Vec<_> = acquires.map(|it| (it.at, it.within)).collect();
+        assert_eq!(acquires, [0, 0, 1000].map(limits));
+    });
+}
+
 /// What each request for this key is told.
 async fn told(client: &LockClient, key: &str) -> Vec<LockError> {
     let (latch, keys) = (client.latch(key), [key.to_owned(), "b".to_owned()]);
