@@ -1,16 +1,19 @@
 //! [`MetricsObserver`]: what a client does, as metrics of the crate `metrics`.
 
-mod grown;
 mod level;
 mod locks;
 mod recorded;
 mod table;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use lock_store::Mutex;
 
 pub use self::table::{METRICS, MetricInfo, MetricKind};
 
-use self::grown::Grown;
 use self::recorded::{Levels, Recorded};
 use super::event::Event;
 use super::observer::Observer;
@@ -47,7 +50,7 @@ use super::observer::Observer;
 pub struct MetricsObserver {
     levels: Levels,
     /// None at first, later the service's. In tests each thread may have another.
-    recorders: Grown<Recorded>,
+    recorders: Made<usize, Recorded>,
 }
 
 impl MetricsObserver {
@@ -61,10 +64,10 @@ impl MetricsObserver {
 impl Observer for MetricsObserver {
     fn observe(&self, event: &Event<'_>) {
         metrics::with_recorder(|recorder| {
-            let recorded = self.recorders.find_or_add(
-                |recorded| recorded.is_of(recorder),
-                || Recorded::new(recorder, &self.levels),
-            );
+            // It is the same recorder as long as it is there.
+            let address = std::ptr::from_ref(recorder).addr();
+            let new = || Recorded::new(recorder, &self.levels);
+            let recorded = self.recorders.get(address, new);
             recorded.record(event, recorder, &self.levels);
         });
     }
@@ -73,5 +76,26 @@ impl Observer for MetricsObserver {
 impl fmt::Debug for MetricsObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MetricsObserver").finish_non_exhaustive()
+    }
+}
+
+/// Values that are made once for each key.
+#[derive(Debug)]
+struct Made<K, V>(Mutex<HashMap<K, Arc<V>>>);
+
+impl<K, V> Default for Made<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> Made<K, V> {
+    fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+        let mut made = self.0.lock();
+        Arc::clone(made.entry(key).or_insert_with(|| Arc::new(make())))
+    }
+
+    fn keys(&self) -> Vec<K> {
+        self.0.lock().keys().copied().collect()
     }
 }

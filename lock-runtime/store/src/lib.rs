@@ -20,6 +20,7 @@ mod clock;
 mod context;
 mod contract;
 mod credentials;
+mod decorator;
 mod error;
 mod health;
 mod instant;
@@ -56,6 +57,8 @@ pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
 pub use credentials::{Credentials, CredentialsProvider, Login};
+#[doc(hidden)]
+pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
