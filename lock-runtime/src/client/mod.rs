@@ -5,7 +5,6 @@ mod diagnosis;
 mod global;
 mod health;
 mod view;
-mod views;
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ pub use self::table::{METRICS, MetricInfo, MetricKind};
 
 use self::recorded::{Levels, Recorded};
 use super::event::Event;
-use super::observer::Observer;
+use super::events::Observer;
 
 /// Tells the recorder that the service has installed for the crate
 /// [`metrics`](https://docs.rs/metrics/0.24) what a client does. Needs the feature `metrics`.

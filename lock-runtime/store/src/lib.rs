@@ -35,7 +35,6 @@ mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
 mod percent;
-mod permits;
 mod rate;
 mod request;
 pub mod rules;
@@ -73,11 +72,10 @@ pub use owner::{ClientId, FoundHolder, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
 pub use percent::percent_decoded;
-pub use permits::Permits;
 pub use rate::{RateRequest, Rated};
 pub use request::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Permits, Queue,
+    Release, Released, Renewal, Renewed,
 };
 #[doc(hidden)]
 pub use server_text::escaped;

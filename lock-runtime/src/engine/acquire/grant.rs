@@ -8,7 +8,7 @@ use super::task::AcquireTask;
 use crate::config::Resolved;
 use crate::engine::fencing::rising::does_not_rise;
 use crate::engine::fencing::window::{self, TokenWindow};
-use crate::engine::grants::heard::HeardGrant;
+use crate::engine::grants::HeardGrant;
 use crate::engine::hold::part::{Part, Parts};
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};

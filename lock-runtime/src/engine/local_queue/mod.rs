@@ -7,7 +7,6 @@
 //! it was given goes to the next one.
 
 mod handoff;
-mod pass_on;
 pub(super) mod patrol;
 mod queue;
 mod queues;

@@ -13,7 +13,7 @@ use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;
-use crate::engine::grants::heard::HeardGrant;
+use crate::engine::grants::HeardGrant;
 use crate::engine::liveness::key::KeyLiveness;
 
 /// One key's queue. It is in the table as long as there is anything in it. Whatever enters an empty

@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connected::Connected;
 use super::latch::Entry;
-use super::lock::{LINK, Record, Step};
+use super::lock::{Connected, LINK, Record, Step};
 use super::name::Name;
 use super::server::{MemoryStore, Server};
 use super::space::Space;

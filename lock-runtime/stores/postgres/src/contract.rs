@@ -9,9 +9,9 @@ use lock_store::{
     StoreErrorKind, StoreFuture,
 };
 
-use crate::link::LINK;
 use crate::migrate::migrate;
 use crate::news::News;
+use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 

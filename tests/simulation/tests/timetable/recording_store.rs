@@ -157,7 +157,8 @@ impl RecordingStore {
         Self::open_both(|builder| builder, can).await
     }
 
-    async fn open_both(
+    /// The same, with settings.
+    pub(crate) async fn open_both(
         settings: impl FnOnce(LockClientBuilder) -> LockClientBuilder,
         can: Capabilities,
     ) -> (Arc<Self>, LockClient) {

@@ -1,14 +1,11 @@
 //! Grants that the store sends on its own: their waiters, the link over which one can be believed,
 //! and how old it can be at most.
 
-pub(super) mod heard;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lock_store::{HandedOver, Instant, Link, Mutex, Owner, Trust, WakeUp};
 
-use self::heard::HeardGrant;
 use super::local_queue::Signal;
 
 /// All grants that a client waits for.
@@ -136,6 +133,17 @@ impl ExpectedGrants {
         }
         written.push((link, sent.max(before)));
     }
+}
+
+/// A hand-over by the store, as it was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeardGrant {
+    /// How it is to be trusted.
+    pub(crate) trust: Trust,
+    pub(crate) token: Option<u64>,
+    /// If known, and the link's order counts: when it told this, the store had carried out a
+    /// command that was sent then.
+    pub(crate) after: Option<Instant>,
 }
 
 #[cfg(test)]
