@@ -5,6 +5,7 @@ mod diagnosis;
 mod global;
 mod health;
 mod view;
+mod views;
 
 use std::fmt;
 use std::sync::Arc;

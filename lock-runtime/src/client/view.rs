@@ -1,87 +1,10 @@
-//! How a client becomes a view of itself: another namespace or other defaults, over the same thread
-//! and connections.
+//! [`View`]: what a view of a client has of its own.
 
-use crate::config::FAR;
-use crate::config::Spec;
-use crate::config::Wait;
-use lock_store::LockKey;
 use std::time::Duration;
 
-use lock_store::Namespace;
+use lock_store::{LockKey, Namespace};
 
-use super::LockClient;
-
-impl LockClient {
-    /// The same client in another namespace, such as one for each tenant.
-    ///
-    /// A view is cheap. It shares the client's thread, connections, watchdog, counters and
-    /// [`shutdown`](Self::shutdown), which ends all of them. It has the same locks, semaphores,
-    /// latches and rate limiters as a client that was built with this namespace. A request in a
-    /// view shares no hold of the same key in another namespace. A view of a view is in the
-    /// namespace that was named last: namespaces do not nest.
-    ///
-    /// A namespace has letters, digits, `-`, `_` and `.`, at most 128 bytes of UTF-8. With any
-    /// other, each key is [`LockError::InvalidKey`](crate::LockError::InvalidKey). Where the store
-    /// knows rights, the client's user needs them for each namespace.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// let client = lock_runtime::LockClient::in_memory();
-    /// let (acme, other) = (client.namespaced("acme"), client.namespaced("other"));
-    /// let guard = acme.lock("stock:42").acquire().await?;
-    /// assert!(other.lock("stock:42").try_acquire().await?.is_some());
-    /// assert!(acme.lock("stock:42").try_acquire().await?.is_none());
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn namespaced(&self, namespace: &str) -> Self {
-        let view = self.view.clone();
-        self.viewed(match Namespace::new(namespace) {
-            Ok(namespace) if namespace == self.base => view.in_own_namespace(),
-            Ok(namespace) if self.engine.tells_namespaces_apart() => view.in_namespace(namespace),
-            Ok(_) | Err(_) => view.in_bad_namespace(),
-        })
-    }
-
-    /// The same client with another wait for requests that give none. How long
-    /// [`wait_forever`](crate::Lock::wait_forever) waits for a silent store stays the client's own
-    /// wait.
-    ///
-    /// # Examples
-    /// ```
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// let client = lock_runtime::LockClient::in_memory();
-    /// let (jobs, pages) = (client.clone(), client.with_wait(Duration::from_millis(50)));
-    /// let guard = jobs.lock("report").acquire().await?;
-    /// assert!(pages.lock("report").acquire().await.is_err_and(|error| error.is_busy()));
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn with_wait(&self, wait: Duration) -> Self {
-        self.viewed(self.view.clone().with_wait(wait))
-    }
-
-    /// The same client with another lease for requests that give none; it is renewed each third.
-    /// Outside 10 ms to 24 h, such requests are [`LockError::Config`](crate::LockError::Config).
-    #[must_use]
-    pub fn with_lease(&self, lease: Duration) -> Self {
-        self.viewed(self.view.clone().with_lease(lease))
-    }
-
-    fn viewed(&self, view: View) -> Self {
-        let mut client = self.clone();
-        client.view = view;
-        client
-    }
-}
+use crate::config::{FAR, Spec, Wait};
 
 /// A namespace and defaults; of the client itself, those that it was built with.
 #[derive(Clone, Debug, Default)]

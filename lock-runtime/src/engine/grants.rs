@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lock_store::{HandedOver, Instant, Link, Mutex, Owner, Trust, WakeUp};
 
-use super::local_queue::Signal;
+use super::local_queue::{HeardGrant, Signal};
 
 /// All grants that a client waits for.
 #[derive(Debug, Default)]
@@ -133,17 +133,6 @@ impl ExpectedGrants {
         }
         written.push((link, sent.max(before)));
     }
-}
-
-/// A hand-over by the store, as it was heard.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeardGrant {
-    /// How it is to be trusted.
-    pub(crate) trust: Trust,
-    pub(crate) token: Option<u64>,
-    /// If known, and the link's order counts: when it told this, the store had carried out a
-    /// command that was sent then.
-    pub(crate) after: Option<Instant>,
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
 use self::holder_names::HolderNames;
-use self::latch::StoreTime;
+use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::liveness::verdict::Verdict;

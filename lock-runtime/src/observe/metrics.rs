@@ -2,18 +2,15 @@
 
 mod level;
 mod locks;
+mod made;
 mod recorded;
 mod table;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::Hash;
-use std::sync::Arc;
-
-use lock_store::Mutex;
 
 pub use self::table::{METRICS, MetricInfo, MetricKind};
 
+use self::made::Made;
 use self::recorded::{Levels, Recorded};
 use super::event::Event;
 use super::events::Observer;
@@ -76,26 +73,5 @@ impl Observer for MetricsObserver {
 impl fmt::Debug for MetricsObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MetricsObserver").finish_non_exhaustive()
-    }
-}
-
-/// Values that are made once for each key.
-#[derive(Debug)]
-struct Made<K, V>(Mutex<HashMap<K, Arc<V>>>);
-
-impl<K, V> Default for Made<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Copy + Eq + Hash, V> Made<K, V> {
-    fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
-        let mut made = self.0.lock();
-        Arc::clone(made.entry(key).or_insert_with(|| Arc::new(make())))
-    }
-
-    fn keys(&self) -> Vec<K> {
-        self.0.lock().keys().copied().collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::fencing::rising::LastTokens;
 use crate::engine::holder_names::Questions;
-use crate::engine::latch::StoreTime;
+use crate::engine::latch::store_time::StoreTime;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;

@@ -4,7 +4,8 @@ mod downgrade;
 pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;
-pub(super) mod renewal;
+mod renewal;
+pub(super) mod renewed_parts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! A longer lease for a hold: by the watchdog, or by its caller's wish.
 
-use lock_store::Renewed;
 use std::time::Duration;
 
 use lock_store::{Instant, Renewal, Wish};
 
 use super::Hold;
+use super::renewed_parts::RenewedParts;
 use crate::config::check_lease;
 use crate::engine::errors::{unanswered, unavailable};
 use crate::engine::{Engine, timing};
@@ -81,37 +81,5 @@ impl Engine {
         hold.prolong(sent, lease, until);
         hold.loss()
             .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
-    }
-}
-
-/// What the replies for all keys of a hold come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RenewedParts {
-    /// All were renewed, and can be trusted until then, if the store has said so.
-    All { until: Option<Instant> },
-    /// Some were not answered, and none is gone.
-    Unanswered,
-    /// A hold on several keys is lost with any of them. A reply too few is not a renewal.
-    Gone,
-}
-
-impl RenewedParts {
-    /// Takes the replies for this hold.
-    pub(crate) fn of(hold: &Hold, replies: &mut impl Iterator<Item = Renewed>) -> Self {
-        let mut all = Self::All { until: None };
-        for _ in hold.parts() {
-            all = match (all, replies.next()) {
-                (all, Some(Renewed::Renewed)) => all,
-                (Self::All { until }, Some(Renewed::Until(one))) => Self::All {
-                    until: Some(until.map_or(one, |until| until.min(one))),
-                },
-                (all, Some(Renewed::Until(_))) => all,
-                (Self::All { .. } | Self::Unanswered, Some(Renewed::Unanswered)) => {
-                    Self::Unanswered
-                }
-                _ => Self::Gone,
-            };
-        }
-        all
     }
 }

@@ -1,12 +1,12 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
 mod giving_up;
+pub(super) mod store_time;
 mod view;
 mod waiter;
 pub(super) mod watch;
 mod watcher;
 
-use lock_store::Mutex;
 use std::time::Duration;
 
 use lock_store::{
@@ -225,33 +225,4 @@ fn not_open(error: LockError) -> LockError {
 
 fn conflict(key: &LockKey) -> LockError {
     LockError::key_conflict(key.clone(), KeyKind::Unknown)
-}
-
-/// What the store last said its time was.
-#[derive(Debug, Default)]
-pub(crate) struct StoreTime {
-    told: Mutex<Option<Told>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    /// Microseconds since 1970.
-    micros: u64,
-    heard: Instant,
-}
-
-impl StoreTime {
-    pub(super) fn note(&self, micros: u64, heard: Instant) {
-        *self.told.lock() = Some(Told { micros, heard });
-    }
-
-    /// The store's time in microseconds since 1970, if it has ever said it. It is counted from when
-    /// it was heard, not from when it was asked for: unless a clock is set or goes wrong, the
-    /// store's is not behind this.
-    pub(super) fn at(&self, now: Instant) -> Option<u64> {
-        let told = (*self.told.lock())?;
-        let since = now.saturating_duration_since(told.heard);
-        let since = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
-        Some(told.micros.saturating_add(since))
-    }
 }

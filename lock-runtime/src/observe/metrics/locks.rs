@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use metrics::{Counter, Histogram, Recorder};
 
-use super::Made;
 use super::level::{Level, LevelGauge};
+use super::made::Made;
 use super::table;
 use crate::error::LostReason;
 use crate::observe::event::{LockKind, Subject};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use lock_store::StoreError;
 use metrics::{Counter, Histogram, Recorder};
 
-use super::Made;
 use super::level::{Level, LevelGauge};
 use super::locks::{LockLabels, LockLevels, LockMetrics, labels_of};
+use super::made::Made;
 use super::table;
 use crate::observe::event::{Event, GrantedBy, Verb, What};
 
