@@ -117,9 +117,9 @@ impl Store for RedisStore {
         self.servers.link()
     }
 
-    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
+    fn link_of(&self, key: &LockKey, _queue: Queue) -> Link {
         match &self.servers {
-            Servers::One(connection) => connection.link_here(queue == Queue::Join),
+            Servers::One(connection) => connection.link(),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }

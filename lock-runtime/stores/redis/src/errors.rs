@@ -17,8 +17,9 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
         return Kind::Disconnected;
     }
-    if error.kind() == ErrorKind::AuthenticationFailed {
-        return Kind::Denied;
+    // What can't be read ends a connection.
+    if error.kind() == ErrorKind::Parse {
+        return Kind::Disconnected;
     }
     if is_redirect(error) {
         return Kind::Misconfigured;

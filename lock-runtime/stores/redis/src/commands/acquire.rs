@@ -7,9 +7,10 @@ use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
     Queue,
 };
-use redis::{Cmd, FromRedisValue, Value};
+use redis::{FromRedisValue, Value};
 
 use crate::names::Shown;
+use crate::resp::Command;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -44,7 +45,7 @@ impl RedisStore {
         });
         let acquire = acquire.repeated().patient(self.patience(request));
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
-        let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
+        let reply: Reply<Vec<Value>> = self.call(key, by, &acquire).await?;
         if let Ok([Value::Int(1), _, _, Value::Int(rest)]) = reply.value.as_deref() {
             self.serve_the_rest(key, *rest, by).await;
         }
@@ -60,15 +61,14 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let mut set = Cmd::with_capacity(6, 128);
-        set.arg("SET")
-            .arg(Shown(self.namespace.lock(&request.claim.key)))
+        let mut set = Command::new("SET");
+        set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
         let set = set.repeated().patient(self.patience(request));
         let key = &request.claim.key;
-        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
+        let reply: Reply<Option<String>> = self.call(key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::granted(None),
