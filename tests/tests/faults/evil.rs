@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
@@ -20,6 +20,7 @@ struct EvilServer {
     addr: SocketAddr,
     /// The most that it has sent over one connection.
     sent: Arc<AtomicUsize>,
+    is_good: Arc<AtomicBool>,
 }
 
 impl EvilServer {
@@ -29,25 +30,30 @@ impl EvilServer {
             listener.local_addr().unwrap(),
             Arc::<AtomicUsize>::default(),
         );
-        let most = Arc::clone(&sent);
+        let (most, is_good) = (Arc::clone(&sent), Arc::<AtomicBool>::default());
+        let good = Arc::clone(&is_good);
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(target).await.unwrap();
-                let most = Arc::clone(&most);
+                let (most, good) = (Arc::clone(&most), Arc::clone(&good));
                 tokio::spawn(async move {
-                    if pass_on(server, &client).await {
+                    if pass_on(server, &client, &good).await {
                         send_without_end(client, begin, more, &most).await;
                     }
                 });
             }
         });
-        Self { addr, sent }
+        Self {
+            addr,
+            sent,
+            is_good,
+        }
     }
 }
 
 /// True if the key was asked for.
-async fn pass_on(mut server: TcpStream, client: &TcpStream) -> bool {
+async fn pass_on(mut server: TcpStream, client: &TcpStream, good: &AtomicBool) -> bool {
     let (mut request, mut reply) = ([0; 4096], [0; 4096]);
     loop {
         tokio::select! {
@@ -58,7 +64,8 @@ async fn pass_on(mut server: TcpStream, client: &TcpStream) -> bool {
                     return false;
                 }
                 let request = &request[..bytes];
-                if request.windows(EVIL.len()).any(|some| some == EVIL) {
+                let is_evil = request.windows(EVIL.len()).any(|some| some == EVIL);
+                if is_evil && !good.load(Ordering::Relaxed) {
                     return true;
                 }
                 server.write_all(request).await.unwrap();
@@ -119,7 +126,7 @@ async fn a_server_that_sends_without_end_is_left_and_takes_little_memory() {
         assert!(chain.contains(says), "{begin:?}: {chain}");
         let sent = evil.sent.load(Ordering::Relaxed);
         assert!(sent <= LITTLE, "{begin:?}: {sent}");
-        // The next connection is a good one.
+        evil.is_good.store(true, Ordering::Relaxed);
         let good = client.lock("k").wait(Duration::from_secs(10)).acquire();
         good.await.unwrap().release().await.unwrap();
     }

@@ -104,6 +104,7 @@ async fn a_command_that_its_caller_leaves_unsent_is_sent_in_a_quarter_of_its_tim
     let builder = LockClient::builder().url(server.url());
     let client = builder.command_timeout(LONG / 10).connect().await.unwrap();
     client.health().await.unwrap();
+    server.reset_stats().await;
     let request = |key| Box::pin(client.lock(key).lease(LONG).acquire());
     let mut requests = Vec::from(["a", "b", "c"].map(request));
     let began = Instant::now();

@@ -65,7 +65,7 @@ impl RespConnection {
     ) -> PendingReply<'c> {
         PendingReply {
             shared: &self.shared,
-            state: State::Unsent {
+            stage: Stage::Unsent {
                 command,
                 asking,
                 limits,
@@ -101,7 +101,7 @@ impl RespConnection {
                 let number = queue.add(command, None, limits);
                 pending.push(PendingReply {
                     shared: &self.shared,
-                    state: State::Sent { number },
+                    stage: Stage::Sent { number },
                     writes: false,
                 });
             }
@@ -112,7 +112,7 @@ impl RespConnection {
         for reply in sent {
             let reply = reply.await;
             if let Err(error) = &reply
-                && (error.is_io_error() || error.kind() == redis::ErrorKind::Parse)
+                && (error.is_io_error() || error.is_connection_dropped())
             {
                 return Err(error.clone());
             }
@@ -148,7 +148,7 @@ impl RespConnection {
         };
         let reply = PendingReply {
             shared: &self.shared,
-            state: State::Sent { number },
+            stage: Stage::Sent { number },
             writes: false,
         };
         reply.await.map(drop)
@@ -204,13 +204,13 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct PendingReply<'c> {
     shared: &'c Arc<Shared>,
-    state: State<'c>,
+    stage: Stage<'c>,
     /// Whether others of this thread have left it to this one to write.
     writes: bool,
 }
 
 #[derive(Debug)]
-enum State<'c> {
+enum Stage<'c> {
     Unsent {
         command: &'c Command,
         asking: bool,
@@ -228,8 +228,8 @@ impl Future for PendingReply<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let this = &mut *self;
         let mut queue = this.shared.lock();
-        match this.state {
-            State::Unsent {
+        match this.stage {
+            Stage::Unsent {
                 command,
                 asking,
                 limits,
@@ -242,9 +242,9 @@ impl Future for PendingReply<'_> {
                     queue.add_unawaited(&Command::new("ASKING"));
                 }
                 let number = queue.add(command, None, limits);
-                this.state = State::Sent { number };
+                this.stage = Stage::Sent { number };
                 if let Some(outcome) = queue.poll(number, cx.waker()) {
-                    this.state = State::Done;
+                    this.stage = Stage::Done;
                     return Poll::Ready(outcome.and_then(Value::extract_error));
                 }
                 // The tasks that are ready now add their requests before this one writes.
@@ -265,27 +265,27 @@ impl Future for PendingReply<'_> {
                 this.shared.write(queue, limits.as_ref());
                 Poll::Pending
             }
-            State::Sent { number } => {
+            Stage::Sent { number } => {
                 let outcome = queue.poll(number, cx.waker());
                 if std::mem::take(&mut this.writes) {
                     this.shared.write(queue, None);
                 }
                 match outcome {
                     Some(outcome) => {
-                        this.state = State::Done;
+                        this.stage = Stage::Done;
                         Poll::Ready(outcome.and_then(Value::extract_error))
                     }
                     None => Poll::Pending,
                 }
             }
-            State::Done => Poll::Pending,
+            Stage::Done => Poll::Pending,
         }
     }
 }
 
 impl Drop for PendingReply<'_> {
     fn drop(&mut self) {
-        if let State::Sent { number } = self.state {
+        if let Stage::Sent { number } = self.stage {
             let mut queue = self.shared.lock();
             queue.forget(number);
             if self.writes {

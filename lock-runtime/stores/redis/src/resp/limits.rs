@@ -57,7 +57,7 @@ pub(super) struct Look {
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Outlook {
     /// It is looked at again then. `doubts` if the connection may be dead.
     Waits {
         until: Instant,
@@ -82,7 +82,7 @@ impl Deadline {
 
     /// Its time counts from when it was written. If the sender is patient, it goes on as long as
     /// anything is read.
-    pub(super) fn look(&mut self, look: Look, is_written: bool) -> Verdict {
+    pub(super) fn look(&mut self, look: Look, is_written: bool) -> Outlook {
         let Limits { by, late, .. } = self.limits;
         let patience = self.limits.patience.max(by);
         let mut doubts = false;
@@ -90,7 +90,7 @@ impl Deadline {
             Some(ends) => ends,
             None if look.now < self.limits.first() => {
                 let until = self.limits.first();
-                return Verdict::Waits { until, doubts };
+                return Outlook::Waits { until, doubts };
             }
             None => {
                 (self.was_written, self.reads) = (is_written, look.reads);
@@ -104,7 +104,7 @@ impl Deadline {
         if look.now >= ends {
             let is_silent = self.was_written && look.reads == self.reads && !look.is_slow;
             if ends >= patience || is_silent {
-                return Verdict::TimedOut;
+                return Outlook::TimedOut;
             }
             self.reads = look.reads;
             ends = patience.min(ends + look.command_timeout);
@@ -114,6 +114,6 @@ impl Deadline {
         }
         self.ends = Some(ends);
         let until = ends;
-        Verdict::Waits { until, doubts }
+        Outlook::Waits { until, doubts }
     }
 }

@@ -9,7 +9,7 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::Command;
-use super::limits::{Deadline, Limits, Look, Verdict};
+use super::limits::{Deadline, Limits, Look, Outlook};
 use super::socket::Writer;
 
 /// So many looks at the requests in a command's time, at least.
@@ -290,11 +290,11 @@ impl Queue {
                 continue;
             };
             match deadline.look(look, request.end <= self.written) {
-                Verdict::Waits { until, doubts } => {
+                Outlook::Waits { until, doubts } => {
                     found.doubts |= doubts;
                     next = Some(next.map_or(until, |next| next.min(until)));
                 }
-                Verdict::TimedOut => {
+                Outlook::TimedOut => {
                     request.deadline = None;
                     request.outcome = Some(Err(not_answered()));
                     found.wakers.extend(request.waker.take());

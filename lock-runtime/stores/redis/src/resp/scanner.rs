@@ -30,7 +30,7 @@ impl fmt::Display for Unreadable {
             Self::TooMuch(what, most) => {
                 write!(
                     f,
-                    "a reply has more than the {most} {what} that are read of one"
+                    "a reply has more than {most} {what}, the most that is read"
                 )
             }
             Self::NoResp => f.write_str("a reply is not in the Redis protocol (RESP3)"),
