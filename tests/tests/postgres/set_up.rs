@@ -1,9 +1,10 @@
 //! Tables, functions and rights.
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::PostgresServer;
+use lock_testkit::{PostgresServer, Proxy};
 
 use crate::{builder, client};
 
@@ -229,23 +230,31 @@ async fn the_owner_of_the_schema_may_migrate() {
     app.lock("k").run(async {}).await.unwrap();
 }
 
+const TRIES: u64 = 50;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_only_read_learns_which_setting_says_so_and_is_not_tried_again() {
     let server = PostgresServer::start().await;
     for of in ["ROLE app", "DATABASE postgres"] {
         let set = format!("ALTER {of} SET default_transaction_read_only = on");
         server.run(&set).await;
-        let lazy = LockClient::builder()
-            .url(server.app_url())
-            .connect_lazy()
-            .unwrap();
-        let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
-        let LockError::Unavailable { source, .. } = error.unwrap_err() else {
-            panic!("{of}");
-        };
-        assert_eq!(source.kind(), StoreErrorKind::Misconfigured);
-        let said = source.to_string();
-        assert!(said.contains("default_transaction_read_only"), "{said}");
+        let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+        let proxy = Proxy::start_postgres(address).await;
+        let url = format!("{}?listen=off", server.app_url_at(proxy.addr()));
+        let lazy = LockClient::builder().url(url).connect_lazy().unwrap();
+        let began = Instant::now();
+        for _ in 0..TRIES {
+            let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
+            let LockError::Unavailable { source, .. } = error.unwrap_err() else {
+                panic!("{of}");
+            };
+            assert_eq!(source.kind(), StoreErrorKind::Misconfigured);
+            let said = source.to_string();
+            assert!(said.contains("default_transaction_read_only"), "{said}");
+        }
+        let (took, connections) = (began.elapsed(), proxy.connections());
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        assert!(connections < TRIES / 2, "{connections}");
         let said = lazy.migrate().await.unwrap_err().to_string();
         assert!(said.contains("default_transaction_read_only"), "{said}");
         // In a session that may write all the same.

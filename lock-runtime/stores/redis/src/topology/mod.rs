@@ -6,6 +6,7 @@ pub(crate) mod dial;
 pub(crate) mod driver;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
+mod identity;
 mod in_parts;
 pub(crate) mod info;
 pub(crate) mod members;

@@ -7,6 +7,7 @@ pub(crate) mod connection;
 mod doubt;
 pub(crate) mod messages;
 pub(crate) mod pipeline;
+pub(crate) mod proof;
 pub(crate) mod push;
 pub(crate) mod request;
 pub(crate) mod runtime_link;

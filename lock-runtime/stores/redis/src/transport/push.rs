@@ -53,7 +53,10 @@ impl PushHandler {
             {
                 self.broken(self.subscriptions.mix_up());
             }
-            PushKind::Message | PushKind::SMessage => self.message(&push.data),
+            PushKind::Message | PushKind::SMessage => {
+                self.subscriptions.note_message();
+                self.message(&push.data);
+            }
             _ => {}
         }
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use redis::RedisError;
 use redis::aio::MultiplexedConnection;
-use tokio::sync::{OnceCell, RwLock};
+use tokio::sync::{OnceCell, RwLock, watch};
 
 use super::client_channels::ClientChannels;
 use super::pipeline;
@@ -38,6 +38,8 @@ pub(crate) struct Subscriptions {
     order: Arc<RwLock<()>>,
     /// See [`mix_up`](Self::mix_up).
     mixed_up: AtomicBool,
+    /// Whether messages come; `None` until that is known.
+    hears: watch::Sender<Option<bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +69,7 @@ impl Subscriptions {
             state: Mutex::default(),
             order: Arc::default(),
             mixed_up: AtomicBool::new(false),
+            hears: watch::Sender::new(None),
         })
     }
 
@@ -228,6 +231,36 @@ impl Subscriptions {
     /// Whether the end of a subscription is what this client asked for. It is told once.
     pub(super) fn has_asked_for_end(&self, channel: &[u8]) -> bool {
         std::str::from_utf8(channel).is_ok_and(|channel| self.state.lock().ending.remove(channel))
+    }
+
+    /// Notes that a message has come.
+    pub(super) fn note_message(&self) {
+        let is_new = *self.hears.borrow() != Some(true);
+        if is_new {
+            self.hears.send_replace(Some(true));
+        }
+    }
+
+    /// Notes that messages should have come, and none has.
+    pub(super) fn note_silence(&self) {
+        self.hears.send_if_modified(|hears| {
+            let is_unknown = hears.is_none();
+            *hears = hears.or(Some(false));
+            is_unknown
+        });
+    }
+
+    pub(super) async fn until_heard(&self) {
+        let mut hears = self.hears.subscribe();
+        // The sender lives as long as this.
+        let _ = hears.wait_for(|hears| *hears == Some(true)).await;
+    }
+
+    /// Whether messages come, as soon as it is known; `None` if it is not by then.
+    pub(crate) async fn are_heard(&self, by: Instant) -> Option<bool> {
+        let mut hears = self.hears.subscribe();
+        let known = hears.wait_for(|hears| hears.is_some());
+        *self.clock.by(by, known).await?.ok()?
     }
 
     /// A subscription ended that we did not give up: its slot went to another node. The redis crate
