@@ -19,10 +19,10 @@ use crate::errors;
 const PROOF: &str = "1 proof";
 /// How long its message may take after the server has said that it is published: it comes right
 /// behind that word.
-const COMES_WITHIN: Duration = Duration::from_millis(150);
+const COMES_WITHIN: Duration = Duration::from_millis(100);
 const SENDS: u32 = 2;
 /// So soon after a connection is up it is known.
-pub(crate) const KNOWN_WITHIN: Duration = Duration::from_millis(320);
+pub(crate) const KNOWN_WITHIN: Duration = Duration::from_millis(400);
 /// The pause after a server that is loading, or is paused, has published nothing.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -75,10 +75,10 @@ impl Proof<'_> {
                 return pending().await;
             }
         }
-        self.subscriptions.note_silence();
         if !std::mem::replace(is_told, true) {
             tracing::warn!(server = %self.server, "the lock store: {DEAF}");
         }
+        self.subscriptions.note_silence();
         pending().await
     }
 }
