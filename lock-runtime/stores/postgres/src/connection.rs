@@ -88,6 +88,7 @@ impl Connection {
         if !row.try_get::<_, bool>(1).map_err(failed)? {
             return Err(of_version(row.try_get(0).map_err(failed)?, &server));
         }
+        greeting.expect_complete(&server)?;
         let client = Arc::new(client);
         let is_own = login_process(&client, &route.transport).await;
         let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
@@ -185,6 +186,7 @@ impl Connection {
         (self.answered - self.asked) + DRIFT
     }
 
+    /// When it was opened.
     pub(crate) fn since(&self) -> Instant {
         self.answered
     }

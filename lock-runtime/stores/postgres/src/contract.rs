@@ -125,6 +125,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let (clock, settings) = (&self.pool.clock, &self.pool.settings);
             let done = clock.by(by, migrate(&settings.route, clock)).await;
+            self.pool.try_again();
             done.unwrap_or_else(|| {
                 Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
             })
