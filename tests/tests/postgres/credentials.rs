@@ -10,7 +10,7 @@ use lock_testkit::{PostgresServer, eventually};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Time for a reconnect on a machine that is busy.
-const LEASE: Duration = Duration::from_secs(9);
+const LEASE: Duration = Duration::from_secs(15);
 
 /// A server that asks `app` for this password.
 async fn server(password: &str) -> PostgresServer {
@@ -178,14 +178,12 @@ async fn who_waits_goes_on_when_the_server_knows_a_new_password_before_the_provi
     let password = Arc::new(Mutex::new("one".to_owned()));
     let asked = Arc::new(AtomicUsize::new(0));
     let (current, counted) = (Arc::clone(&password), Arc::clone(&asked));
-    let (guard, waiter) = holder_and_waiter(
-        &server,
-        builder(&server).credentials(move || {
-            counted.fetch_add(1, Ordering::SeqCst);
-            given(current.lock().unwrap().clone())
-        }),
-    )
-    .await;
+    let patient = builder(&server).unavailable_after(Duration::from_secs(60));
+    let with_provider = patient.credentials(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        given(current.lock().unwrap().clone())
+    });
+    let (guard, waiter) = holder_and_waiter(&server, with_provider).await;
     has_password(&server, "two").await;
     let before = asked.load(Ordering::SeqCst);
     server.end_connections().await;
@@ -264,11 +262,12 @@ async fn a_provider_that_is_slow_when_sessions_are_cut_costs_no_lock() {
     let server = server("one").await;
     let is_slow = Arc::new(AtomicBool::new(false));
     let slow = Arc::clone(&is_slow);
-    let with_provider = builder(&server).connect_timeout(Duration::from_millis(500));
+    let patient = builder(&server).unavailable_after(Duration::from_secs(60));
+    let with_provider = patient.connect_timeout(Duration::from_secs(3));
     let (guard, waiter) = holder_and_waiter(
         &server,
         with_provider.credentials(move || {
-            let pause = Duration::from_millis(800) * u32::from(slow.load(Ordering::SeqCst));
+            let pause = Duration::from_secs(4) * u32::from(slow.load(Ordering::SeqCst));
             async move {
                 tokio::time::sleep(pause).await;
                 Ok::<_, io::Error>(Credentials::new("app", "one"))

@@ -176,6 +176,13 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     }
 }
 
+/// The server may know a new password a moment before the provider: that passes.
+pub(crate) fn of_old_credentials(denied: &StoreError) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, denied.detail()).advise(
+        "the credentials provider is asked again; if this lasts, its user and password are wrong",
+    )
+}
+
 pub(crate) fn of_standby(server: &str) -> StoreError {
     let error = StoreError::new(
         StoreErrorKind::ReadOnly,

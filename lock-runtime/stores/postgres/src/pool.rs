@@ -9,6 +9,7 @@ use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
 use crate::connection::Connection;
+use crate::errors::of_old_credentials;
 use crate::hearer::Hearer;
 use crate::url::Settings;
 
@@ -241,6 +242,12 @@ impl Pool {
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
+                // They were right before.
+                let may_be_old = state.connects > 0 && self.settings.route.provider.is_some();
+                let error = match error.kind() {
+                    StoreErrorKind::Denied if may_be_old => of_old_credentials(&error),
+                    _ => error,
+                };
                 state.failures += 1;
                 if needs_people(&error) {
                     state.refusals += 1;
@@ -251,6 +258,13 @@ impl Pool {
                 state.failed_at = Some(now);
                 false
             }
+        }
+    }
+
+    /// Another migration may have been applied: what was asked of older sessions counts no more.
+    pub(crate) fn retire_all(&self) {
+        for connection in &self.state.lock().connections {
+            connection.retire();
         }
     }
 

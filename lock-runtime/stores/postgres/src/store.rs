@@ -155,9 +155,7 @@ impl PostgresStore {
             match effect_of(&error) {
                 Effect::Repeat if clock.now() < by => {}
                 // Over a new session, which sees what is there before it is used.
-                Effect::Gone if connection.since() < began => {
-                    connection.retire();
-                }
+                Effect::Gone if connection.since() < began => self.pool.retire_all(),
                 Effect::Kept if clock.now() + KEPT_TRY <= by => {
                     kept = Some(told);
                     clock.sleep_until(clock.now() + KEPT_PAUSE).await;
