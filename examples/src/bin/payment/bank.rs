@@ -57,7 +57,8 @@ impl Bank {
                 "CREATE TABLE account (number BIGINT PRIMARY KEY, cents BIGINT NOT NULL)",
             )
             .await?;
-        let open = "INSERT INTO account SELECT number, $2 FROM generate_series(0, $1) AS number";
+        let open =
+            "INSERT INTO account SELECT number, $2 FROM generate_series(0::bigint, $1) AS number";
         session.execute(open, &[&(accounts - 1), &cents]).await?;
         Ok(bank)
     }

@@ -44,6 +44,8 @@ struct State {
     /// alone.
     refusals: u32,
     refused_until: Option<Instant>,
+    /// Connections that were opened before are not used.
+    retired: Option<Instant>,
     /// Since when there is a connection.
     since: Option<Instant>,
     connects: u64,
@@ -234,6 +236,9 @@ impl Pool {
             // If it was closed meanwhile, so is this one.
             Ok(_) if state.is_closed => false,
             Ok(connection) => {
+                if state.retired.is_some_and(|at| connection.since() < at) {
+                    connection.retire();
+                }
                 state.connections.push(Arc::new(connection));
                 state.failed_at = None;
                 state.refusals = 0;
@@ -263,7 +268,9 @@ impl Pool {
 
     /// Another migration may have been applied: what was asked of older sessions counts no more.
     pub(crate) fn retire_all(&self) {
-        for connection in &self.state.lock().connections {
+        let mut state = self.state.lock();
+        state.retired = Some(self.clock.now());
+        for connection in &state.connections {
             connection.retire();
         }
     }
