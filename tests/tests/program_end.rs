@@ -14,7 +14,7 @@ const WAY: &str = "PROGRAM_WAY";
 /// `PROGRAM_MEASURES=60` counts as well what the last two ways leave, and prints it.
 const MEASURES: &str = "PROGRAM_MEASURES";
 const TIMES: usize = 20;
-const PATIENT: Duration = Duration::from_secs(5);
+const PATIENT: Duration = Duration::from_secs(10);
 
 /// How it ends. In none of them it waits for the release.
 const WAYS: [&str; 9] = [
