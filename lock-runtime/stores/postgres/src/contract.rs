@@ -130,7 +130,9 @@ impl Store for PostgresStore {
             let migrates = async move { migrate(&pool.settings.route, &pool.clock).await };
             let mut task = JoinSet::new();
             task.spawn_on(migrates, clock.handle());
-            match clock.by(by, task.join_next()).await {
+            let done = clock.by(by, task.join_next()).await;
+            self.pool.try_again();
+            match done {
                 Some(Some(Ok(done))) => done,
                 Some(_) => Err(self.error(StoreErrorKind::Refused, "the client is closed")),
                 None => Err(self.error(StoreErrorKind::Timeout, "the migration takes too long")),
