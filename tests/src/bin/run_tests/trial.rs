@@ -79,6 +79,12 @@ impl Trial<'_> {
     /// limit.
     pub(crate) fn run(&self, times: &Path, limit: Duration) -> Outcome {
         let began = Instant::now();
+        // It yields to all others.
+        let limit = if self.program.is_computing() {
+            2 * limit
+        } else {
+            limit
+        };
         let counted = match self.test {
             Some(_) => Limit::InAll(limit),
             None => Limit::EachLine(limit),
