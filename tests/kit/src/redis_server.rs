@@ -231,6 +231,20 @@ impl RedisServer {
     }
 }
 
+/// A connection for a test's own commands. It waits for each answer, however busy the machine is:
+/// the redis crate's default is half a second.
+///
+/// # Panics
+/// If the server can't be reached.
+pub async fn patient_connection(url: &str) -> redis::aio::MultiplexedConnection {
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None);
+    let client = redis::Client::open(url).expect("a URL");
+    let connection = client.get_multiplexed_async_connection_with_config(&patient);
+    connection.await.expect("the server can be reached")
+}
+
 /// Starts one process. Returns when it answers; if it ends first, returns its log.
 async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProcess, String> {
     let earlier = read_log(folder).len();
