@@ -157,23 +157,26 @@ async fn a_view_is_used_at_once_while_hundreds_are_given_up() {
         patient_client(&proxy.url()).await,
         client(&server.url()).await,
     );
-    let mut waits = JoinSet::new();
-    let mut held = Vec::new();
+    let (mut taken, mut vain) = (JoinSet::new(), JoinSet::new());
     for number in 0..MANY {
-        held.push(view(&other, number).lock("k").acquire().await.unwrap());
-        waits.spawn(view(&one, number).lock("k").wait_forever().acquire());
+        taken.spawn(view(&other, number).lock("k").acquire());
     }
-    // Only the one waits.
+    let taken: Result<Vec<_>, _> = taken.join_all().await.into_iter().collect();
+    let taken = taken.unwrap();
+    for number in 0..MANY {
+        vain.spawn(view(&one, number).lock("k").wait_forever().acquire());
+    }
+    // Only the one has waited.
     let heard = async || {
         let all = channels(&[&server]).await;
         all.iter().filter(|one| one.contains("%granted:")).count()
     };
-    eventually("all listen", async || heard().await == MANY).await;
-    waits.shutdown().await;
-    drop(held);
+    eventually("all wait", async || heard().await == MANY).await;
+    vain.shutdown().await;
+    let many = heard().await;
     // A round trip for each would take ten seconds.
     proxy.delay(Duration::from_millis(10));
-    eventually("some are given up", async || heard().await < MANY).await;
+    eventually("some are given up", async || heard().await < many).await;
     let held = view(&other, MANY).lock("k").acquire().await.unwrap();
     let waits = tokio::spawn(view(&one, MANY).lock("k").wait_forever().acquire());
     eventually_within(Duration::from_secs(3), "it waits", async || {
@@ -183,6 +186,7 @@ async fn a_view_is_used_at_once_while_hundreds_are_given_up() {
     .await;
     held.release().await.unwrap();
     waits.await.unwrap().unwrap().release().await.unwrap();
+    drop(taken);
 }
 
 /// A slot goes to another node after the last use of its channel: the server ends that subscription

@@ -3,10 +3,8 @@
 pub(crate) mod address;
 pub(crate) mod address_map;
 pub(crate) mod dial;
-pub(crate) mod driver;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
-mod in_parts;
 pub(crate) mod info;
 pub(crate) mod members;
 pub(crate) mod progress;
@@ -14,7 +12,6 @@ mod resp2;
 mod sentinel;
 pub(crate) mod server;
 pub(crate) mod slots;
-pub(crate) mod traffic;
 mod unescaped;
 pub(crate) mod unreached;
 pub(crate) mod url;
