@@ -96,6 +96,14 @@ async fn a_lock_over_tls_and_an_untrusted_certificate() {
     let url = format!("rediss://127.0.0.1:{port}");
     is_not_trusted(&url).await;
     certificate.holds_a_lock(&url, &server).await;
+    // For trying out, whoever answers is trusted.
+    let client = LockClient::builder().url(format!("{url}/#insecure"));
+    let client = client.connect().await.unwrap();
+    let many = (0..50).map(|number| tokio::spawn(client.lock(format!("k{number}")).acquire()));
+    let many: Vec<_> = many.collect();
+    for one in many {
+        one.await.unwrap().unwrap().release().await.unwrap();
+    }
 }
 
 #[tokio::test]
