@@ -6,7 +6,7 @@ use std::time::Duration;
 use once_cell::sync::OnceCell;
 
 use super::LockClient;
-use crate::engine::reentrancy::of_task::OfTask;
+use crate::engine::reentrancy::call_chain::OfTask;
 use crate::error::LockError;
 
 /// The first one, or the one that has replaced it.

@@ -1,5 +1,6 @@
 //! Tables, functions and rights.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
@@ -303,11 +304,16 @@ async fn who_may_only_read_learns_which_setting_says_so_and_is_not_tried_again()
     for of in ["ROLE app", "DATABASE postgres"] {
         let set = format!("ALTER {of} SET default_transaction_read_only = on");
         server.run(&set).await;
-        let lazy = LockClient::builder()
-            .url(server.app_url())
-            .connect_lazy()
-            .unwrap();
-        let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
+        let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+        let proxy = Proxy::start_postgres(address).await;
+        let url = format!("{}?listen=off", server.app_url_at(proxy.addr()));
+        let lazy = LockClient::builder().url(url).connect_lazy().unwrap();
+        let began = Instant::now();
+        let wait = Duration::from_secs(60);
+        let error = lazy.lock("k").wait(wait).acquire().await;
+        let (took, connections) = (began.elapsed(), proxy.connections());
+        assert!(took < wait / 4, "{took:?}");
+        assert!(connections < 10, "{connections}");
         let LockError::Unavailable { source, .. } = error.unwrap_err() else {
             panic!("{of}");
         };

@@ -1,17 +1,19 @@
 //! The operations of the contract.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    Finished, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound,
     LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreErrorKind, StoreFuture,
 };
+use tokio::task::JoinSet;
 
-use crate::link::LINK;
 use crate::migrate::migrate;
 use crate::news::News;
+use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 
@@ -47,7 +49,7 @@ impl Store for PostgresStore {
         Box::pin(self.abandons(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspects(key, by))
     }
 
@@ -123,12 +125,18 @@ impl Store for PostgresStore {
 
     fn migrate(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let (clock, settings) = (&self.pool.clock, &self.pool.settings);
-            let done = clock.by(by, migrate(&settings.route, clock)).await;
+            // On the client's runtime: the caller may have none. It ends with the caller's future.
+            let (pool, clock) = (Arc::clone(&self.pool), &self.pool.clock);
+            let migrates = async move { migrate(&pool.settings.route, &pool.clock).await };
+            let mut task = JoinSet::new();
+            task.spawn_on(migrates, clock.handle());
+            let done = clock.by(by, task.join_next()).await;
             self.pool.try_again();
-            done.unwrap_or_else(|| {
-                Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
-            })
+            match done {
+                Some(Some(Ok(done))) => done,
+                Some(_) => Err(self.error(StoreErrorKind::Refused, "the client is closed")),
+                None => Err(self.error(StoreErrorKind::Timeout, "the migration takes too long")),
+            }
         })
     }
 
@@ -151,7 +159,7 @@ impl Store for PostgresStore {
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(async move { Some(self.logs(by).await) })
+        Box::pin(self.logs(by))
     }
 
     fn link(&self) -> Link {
