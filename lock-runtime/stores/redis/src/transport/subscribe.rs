@@ -69,7 +69,8 @@ impl Subscriptions {
             state: Mutex::default(),
             order: Arc::default(),
             mixed_up: AtomicBool::new(false),
-            hears: watch::Sender::new(None),
+            // It is not tried in a cluster, where a message goes to every node.
+            hears: watch::Sender::new(sharded.then_some(true)),
         })
     }
 
@@ -236,8 +237,7 @@ impl Subscriptions {
 
     /// Notes that a message has come.
     pub(super) fn note_message(&self) {
-        let is_new = *self.hears.borrow() != Some(true);
-        if is_new {
+        if !self.are_known_to_be_heard() {
             self.hears.send_replace(Some(true));
         }
     }
@@ -249,6 +249,10 @@ impl Subscriptions {
             *hears = hears.or(Some(false));
             is_unknown
         });
+    }
+
+    pub(super) fn are_known_to_be_heard(&self) -> bool {
+        *self.hears.borrow() == Some(true)
     }
 
     pub(super) async fn until_heard(&self) {
