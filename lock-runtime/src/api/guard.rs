@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
-use super::listed::Listed;
 use crate::config::OnLost;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
@@ -186,6 +185,31 @@ impl Guard {
     /// ```
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
         self.parts().map(|part| &part.key)
+    }
+
+    /// What the store calls the lock, and PostgreSQL's `lock_check` takes: namespace, `:`, key. Of
+    /// several keys, the name of the first as listed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let shop = client.namespaced("shop");
+    /// let guard = shop.lock("stock:42").acquire().await?;
+    /// assert_eq!(guard.full_name(), "shop:stock:42");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        self.key().full_name(self.engine.namespace())
+    }
+
+    /// The same for all keys, as listed.
+    pub fn full_names(&self) -> impl Iterator<Item = String> {
+        let namespace = self.engine.namespace();
+        self.keys().map(move |key| key.full_name(namespace))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -440,5 +464,29 @@ impl fmt::Debug for Guard {
             .field("fencing_token", &self.fencing_token())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
+    }
+}
+
+/// Which part of a hold each key of a guard is. Nearly always there is one.
+enum Listed {
+    One(usize),
+    Several(Box<[usize]>),
+}
+
+impl Listed {
+    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                Self::Several(first.into_iter().chain(second).chain(parts).collect())
+            }
+        }
+    }
+
+    fn as_slice(&self) -> &[usize] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
     }
 }

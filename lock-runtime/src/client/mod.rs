@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{LockKey, Namespace};
+use lock_store::{FoundHolder, LockKey, Namespace};
 
 use self::view::View;
 use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
@@ -63,8 +63,6 @@ pub use self::health::Health;
 #[derive(Clone)]
 pub struct LockClient {
     engine: Arc<Engine>,
-    /// The namespace that it was built with.
-    base: Namespace,
     view: View,
     /// Its URL is `memory:`, perhaps by mistake.
     in_process: bool,
@@ -92,11 +90,22 @@ pub struct Inspection {
     pub waiting: usize,
 }
 
+/// What people see of a holder: not enough to release its lock.
+fn beginning(holder: FoundHolder) -> String {
+    let text = match holder {
+        FoundHolder::Owner { owner, .. } => owner.to_string(),
+        FoundHolder::Foreign(text) => text,
+    };
+    match text.char_indices().nth(8) {
+        Some((at, _)) => format!("{}…", text[..at].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}
+
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, namespace: Namespace, in_process: bool) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, in_process: bool) -> Self {
         Self {
             engine,
-            base: namespace,
             view: View::default(),
             in_process,
         }
@@ -273,15 +282,11 @@ impl LockClient {
         let key = self.key(key);
         let found = self.engine.inspect(key.clone()).await?;
         let held_by = match &found.holder {
-            Some(holder) => Some(self.engine.names_holder(&key, holder).await),
+            Some(holder) => Some(self.engine.names_holder(&key, holder.who()).await),
             None => None,
         };
-        let shown = |holder: String| match holder.char_indices().nth(8) {
-            Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
-            None => holder.escape_debug().to_string(),
-        };
         Ok(Inspection {
-            holder: found.holder.map(shown),
+            holder: found.holder.map(beginning),
             held_by,
             holders: found.holders,
             remaining: found.remaining,
@@ -471,7 +476,10 @@ impl LockClient {
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let namespace = self.view.namespace(&self.base).map(Namespace::as_str);
+        let namespace = self
+            .view
+            .namespace(self.engine.namespace())
+            .map(Namespace::as_str);
         f.debug_struct("LockClient")
             .field("id", &self.engine.id())
             .field("namespace", &namespace.unwrap_or("(can't be used)"))

@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::postgres::{connect_timeout_of, is_postgres, open_postgres};
-use super::sqlite::open_sqlite;
+use super::engines::{connect_timeout_of, is_postgres, open_postgres, open_sqlite};
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
@@ -158,7 +157,8 @@ impl LockClientBuilder {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let end = runtime.end.take();
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
+        let (engine, task) =
+            Engine::new(clock, store, messages, questions, namespace, defaults, end);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -167,7 +167,7 @@ impl LockClientBuilder {
         if in_process {
             log_in_process();
         }
-        let client = LockClient::new(engine, namespace, in_process);
+        let client = LockClient::new(engine, in_process);
         Ok((client, opened))
     }
 

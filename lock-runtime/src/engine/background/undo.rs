@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Clock, Instant, Link, LockKey, Queue, Release, Released, Store};
+use lock_store::{Acquire, Clock, Instant, Link, LockKey, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -291,9 +291,7 @@ impl Worker {
     }
 
     fn way<'k>(&self, keys: impl IntoIterator<Item = &'k LockKey>) -> Way {
-        let links = keys
-            .into_iter()
-            .map(|key| self.store.link_of(key, Queue::Barge));
+        let links = keys.into_iter().map(|key| self.store.link_of(key));
         let links: BTreeSet<Link> = links.collect();
         links.into_iter().collect()
     }
@@ -375,10 +373,6 @@ impl Worker {
     async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> Ended {
         let Attempt { tries, mut job } = attempt;
         let late = job.late;
-        if let Some(late) = late {
-            // What comes behind it on the same link undoes it for sure.
-            job.request.via = late.link;
-        }
         let sent = self.clock.now();
         let by = sent + self.command_timeout;
         let result = self.store.abandon(job.request.clone(), by).await;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    Finished, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound,
     LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreErrorKind, StoreFuture,
 };
 use tokio::task::JoinSet;
 
-use crate::link::LINK;
 use crate::migrate::migrate;
 use crate::news::News;
+use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 
@@ -49,7 +49,7 @@ impl Store for PostgresStore {
         Box::pin(self.abandons(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspects(key, by))
     }
 
@@ -130,7 +130,9 @@ impl Store for PostgresStore {
             let migrates = async move { migrate(&pool.settings.route, &pool.clock).await };
             let mut task = JoinSet::new();
             task.spawn_on(migrates, clock.handle());
-            match clock.by(by, task.join_next()).await {
+            let done = clock.by(by, task.join_next()).await;
+            self.pool.try_again();
+            match done {
                 Some(Some(Ok(done))) => done,
                 Some(_) => Err(self.error(StoreErrorKind::Refused, "the client is closed")),
                 None => Err(self.error(StoreErrorKind::Timeout, "the migration takes too long")),
@@ -157,7 +159,7 @@ impl Store for PostgresStore {
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(async move { Some(self.logs(by).await) })
+        Box::pin(self.logs(by))
     }
 
     fn link(&self) -> Link {

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::Command;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
 use crate::topology::slots::SLOTS;
@@ -114,10 +115,10 @@ pub(super) fn most_telling(errors: Vec<StoreError>) -> Option<StoreError> {
 }
 
 async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreError> {
-    let mut slots = redis::cmd("CLUSTER");
+    let mut slots = Command::new("CLUSTER");
     slots.arg("SLOTS");
     let request = Request::command(slots);
-    let answer = node.exchange(node.link(), by, &request, false).await;
+    let answer = node.exchange(by, &request, false).await;
     let reply = answer.map_err(|failure| failure.error)?.result;
     let ranges = reply.and_then(|reply| Ok(Vec::from_redis_value(reply)?));
     ranges.map_err(|error| match errors::kind(&error) {

@@ -134,11 +134,11 @@ impl Cluster {
         exchange: impl AsyncFnOnce(&Connected) -> Result<T, RedisError>,
     ) -> Result<Result<T, RedisError>, Failure> {
         let node = self.node(address).map_err(without_effect)?;
-        let answer = node.exchange_with(node.link(), by, exchange).await;
+        let answer = node.exchange_with(by, exchange).await;
         if answer.is_err() {
             self.learn_soon();
         }
-        answer.map(|(_, result)| result)
+        answer
     }
 
     /// The node that has a slot.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind};
+use redis::{Client, ConnectionInfo, ErrorKind};
 
 use super::address::name_of;
 use super::dial::{Dialed, dial};
@@ -18,6 +18,7 @@ use super::unreached;
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::Hears;
 
 /// The target of a connection, looked up again for each attempt.
 pub(crate) enum Endpoint {
@@ -77,10 +78,10 @@ impl Endpoint {
     }
 
     /// Connects as this client, at the first of the server's addresses where the right server
-    /// answers. `prepare` gives each attempt its settings, and what belongs to them.
+    /// answers. `prepare` gives each attempt who hears its connection, and what belongs to it.
     pub(crate) async fn connect<P>(
         &self,
-        prepare: &impl Fn() -> (AsyncConnectionConfig, P),
+        prepare: &impl Fn() -> (Box<dyn Hears>, P),
         addresses: &Addresses,
         context: &ClientContext,
         progress: &Arc<Progress>,
@@ -109,8 +110,8 @@ impl Endpoint {
         let attempt = |one: OneAddress| {
             let client = &client;
             async move {
-                let (config, prepared) = prepare();
-                let (reached, run) = self.attempt(client, &one, &config, context).await?;
+                let (hears, prepared) = prepare();
+                let (reached, run) = self.attempt(client, &one, hears, context).await?;
                 Ok((reached, run, prepared))
             }
         };
@@ -134,12 +135,12 @@ impl Endpoint {
         &self,
         client: &Client,
         one: &OneAddress,
-        config: &AsyncConnectionConfig,
+        hears: Box<dyn Hears>,
         context: &ClientContext,
     ) -> Result<(Reached, Option<ServerRun>), StoreError> {
-        let (asking, access) = (context.asking(), &context.access);
-        let mut dialed = dial(client, one.at, config, access, asking, &one.progress).await?;
-        let connection = &mut dialed.connection;
+        let (hears, asking) = (Some(hears), context.asking());
+        let dialed = dial(client, one.at, hears, context, asking, &one.progress).await?;
+        let connection = &dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedReturnType => {
@@ -186,11 +187,7 @@ impl Endpoint {
     /// Resolves when a working connection should be given up: the sentinels have chosen another
     /// master, or the connection leads to a replica. A master that was stopped and continues does
     /// not know its successor. It neither reports one nor closes the connection.
-    pub(crate) async fn outdated(
-        &self,
-        reached: &mut Reached,
-        context: &ClientContext,
-    ) -> StoreError {
+    pub(crate) async fn outdated(&self, reached: &Reached, context: &ClientContext) -> StoreError {
         let (clock, command_timeout) = (&context.clock, context.timeouts.command);
         let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
             return std::future::pending().await;
@@ -199,7 +196,7 @@ impl Endpoint {
         loop {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
-            let hello = clock.by(by, Hello::of(&mut reached.dialed.connection));
+            let hello = clock.by(by, Hello::of(&reached.dialed.connection));
             let named = clock.by(by, sentinels.master(context));
             let (hello, named) = tokio::join!(hello, named);
             match named {

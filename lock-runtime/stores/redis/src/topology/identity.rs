@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use lock_store::{Mutex, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 
 use super::info::Info;
+use crate::resp::RespConnection;
 
 /// The history of a server's data. A replica that takes over begins a new one and remembers that
 /// of its master.
@@ -18,10 +18,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// `None` if the user may not ask (`+info`).
-    pub(super) async fn of(
-        connection: &mut MultiplexedConnection,
-        at: Option<SocketAddr>,
-    ) -> Option<Self> {
+    pub(super) async fn of(connection: &RespConnection, at: Option<SocketAddr>) -> Option<Self> {
         let info = Info::section(connection, "replication").await.ok()?;
         let field = |name: &str| Some(info.field(name)?.trim().to_owned());
         Some(Self {

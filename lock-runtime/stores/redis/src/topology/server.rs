@@ -104,17 +104,10 @@ where
         })
 }
 
-/// The addresses of a server. A socket has none, and the redis crate resolves a name whose
-/// certificate is not verified.
+/// The addresses of a server. A socket has none.
 async fn resolve(info: &ConnectionInfo) -> io::Result<Vec<Option<SocketAddr>>> {
     match info.addr() {
-        ConnectionAddr::Tcp(host, port)
-        | ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure: false,
-            ..
-        } => {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             let mut addresses: Vec<_> = lookup_host((host.as_str(), *port)).await?.collect();
             // Resolvers shuffle, and all clients should find the same of two servers. Which of both
             // protocols comes first is the system's choice.
@@ -155,19 +148,7 @@ pub(super) async fn is_one_server(one: &ServerAddress, other: &ServerAddress) ->
     }
 }
 
-/// True if every connection of a client leads to the same address. A TLS server's name stays a
-/// name, because its certificate has it: it may lead to several addresses.
-pub(crate) fn is_pinned(client: &Client) -> bool {
-    match client.get_connection_info().addr() {
-        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {
-            host.parse::<std::net::IpAddr>().is_ok()
-        }
-        _ => true,
-    }
-}
-
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 
@@ -184,18 +165,5 @@ mod tests {
             assert!(is_one_server(&address(one), &address(other)).await, "{one}");
         }
         assert!(!is_one_server(&address("127.0.0.1"), &address("127.0.0.2")).await);
-    }
-
-    #[test]
-    fn a_name_can_lead_elsewhere_and_an_address_can_not() {
-        let pinned = |url: &str| is_pinned(&Client::open(url).unwrap());
-        for url in [
-            "redis://127.0.0.1/",
-            "redis://[::1]:7000/2",
-            "redis+unix:///tmp/redis.sock",
-        ] {
-            assert!(pinned(url), "{url}");
-        }
-        assert!(!pinned("redis://localhost/") && !pinned("redis://u:p@redis.internal:7000/"));
     }
 }

@@ -9,12 +9,12 @@ use std::future::pending;
 use std::time::Duration;
 
 use redis::Value;
-use redis::aio::MultiplexedConnection;
 
 use super::subscribe::Subscriptions;
 use crate::config::Needs;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::{Command, RespConnection};
 
 /// What a client tells itself. No other version takes it for anything else.
 const PROOF: &str = "1 proof";
@@ -35,7 +35,7 @@ pub(crate) const DEAF: &str = "`SUBSCRIBE` is accepted and no message comes, as 
 
 /// A connection that is up, whose messages are waited for.
 pub(super) struct Proof<'c> {
-    pub(super) connection: &'c MultiplexedConnection,
+    pub(super) connection: &'c RespConnection,
     pub(super) subscriptions: &'c Subscriptions,
     pub(super) context: &'c ClientContext,
     pub(super) server: &'c str,
@@ -50,15 +50,16 @@ impl Proof<'_> {
         if self.subscriptions.are_known_to_be_heard() {
             return pending().await;
         }
-        let (clock, mut connection) = (&self.context.clock, self.connection.clone());
+        let (clock, connection) = (&self.context.clock, self.connection);
         let channel = self.context.namespace.own_channel(client);
-        let mut publish = redis::cmd("PUBLISH");
+        let mut publish = Command::new("PUBLISH");
         publish.arg(&channel).arg(PROOF);
         let mut sent = 0;
         while sent < SENDS {
             // It may not have been possible yet, and does nothing a second time.
-            let published = match connection.subscribe(&channel).await {
-                Ok(()) => publish.query_async::<Value>(&mut connection).await,
+            let subscribed = connection.subscribe("SUBSCRIBE", &channel, false, None);
+            let published = match subscribed.await {
+                Ok(()) => connection.query::<Value>(&publish).await,
                 Err(error) => Err(error),
             };
             let pause = match published {
