@@ -423,7 +423,7 @@ fn a_rate_limited_function_drops_in_its_order() {
     }
 }
 
-/// Without the attribute, `tx` drops first. The handler needs it after the body, which owns `first`.
+/// Without the attribute, `tx` drops first. The handler needs it after the body, which has `first`.
 #[test]
 fn what_a_handler_borrows_drops_after_what_the_body_uses() {
     #[distributed_lock(
