@@ -21,6 +21,7 @@ pub(crate) enum Opt {
     HoldAtLeast,
     Fence,
     Guard,
+    Outlives,
     Client,
     Crate,
 }
@@ -143,7 +144,7 @@ pub(crate) const SKIP: &str = "skip";
 
 /// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
-const LOCK_OPTIONS: [Spelling; 18] = [
+const LOCK_OPTIONS: [Spelling; 19] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
     spelling(Opt::Keys, "keys", ValueKind::Keys, "keys = [\"account:<from>\", \"account:<to>\"]"),
     spelling(Opt::Lease, "lease", ValueKind::Duration, "lease = \"10s\""),
@@ -162,6 +163,7 @@ const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::HoldAtLeast, "hold_at_least", ValueKind::Duration, "hold_at_least = \"5s\""),
     spelling(Opt::Fence, "fence", ValueKind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", ValueKind::Name, "guard = lock"),
+    spelling(Opt::Outlives, "outlives", ValueKind::Bool, "outlives = true"),
     spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"),
         "client = &self.locks"),
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),

@@ -87,7 +87,10 @@ pub(crate) fn missing(said: &str) -> Option<Missing> {
     let said_low = said.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|part| said_low.contains(part));
     if said.contains("NOPERM") || is_denied(said) {
-        return Some(if says(&["channel"]) {
+        // A user's name may be any of these words, and has no spaces.
+        return Some(if says(&["to run the", "run this command"]) {
+            Missing::Right
+        } else if says(&[" channel"]) {
             Missing::Channel
         } else if says(&["access a key", "access the", "one of the keys"]) {
             Missing::Key
@@ -255,6 +258,10 @@ mod tests {
             ),
             (
                 "NOPERM User app has no permissions to run the 'time' command",
+                Right,
+            ),
+            (
+                "NOPERM User channel-7 has no permissions to run the 'time' command",
                 Right,
             ),
             ("NOPERM No permissions to access a key", Key),

@@ -6,6 +6,7 @@ use lock_store::{Instant, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 use tokio::task::JoinSet;
 
+use crate::context::ClientContext;
 use crate::errors;
 use crate::resp::Command;
 use crate::topology::address::ServerAddress;
@@ -72,20 +73,21 @@ impl SlotMap {
     }
 }
 
-/// Asks all of these nodes at once.
+/// Asks all of these nodes at once, on the client's runtime: the caller may have none.
 pub(super) async fn ask(
     nodes: Vec<(Arc<ServerAddress>, Arc<Connection>)>,
     by: Instant,
-    addresses: &AddressMap,
+    context: &ClientContext,
 ) -> Result<SlotMap, StoreError> {
     let mut asked = JoinSet::new();
     for (address, node) in nodes {
-        let addresses = addresses.clone();
-        asked.spawn(async move {
+        let addresses = context.addresses.clone();
+        let ask = async move {
             let answer = ask_one(&node, by).await;
             let slots = answer.map(|ranges| read(&ranges, &address, &addresses));
             slots.map_err(|error| error.of(&address.to_string()))
-        });
+        };
+        asked.spawn_on(ask, context.clock.handle());
     }
     let mut failed = Vec::<StoreError>::new();
     while let Some(answer) = asked.join_next().await {

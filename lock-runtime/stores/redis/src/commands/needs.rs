@@ -91,18 +91,39 @@ impl Tried<'_> {
                 first_slots.entry(master).or_insert(slot);
             }
         }
-        for slot in first_slots.values() {
-            if let Some(is_tried) = self.expect_scripts(Some(*slot)).await? {
-                // With one master, the right is seen only where it is of no use.
-                let mut others = first_slots.values().filter(|other| *other != slot);
-                if let Some(other) = others.next() {
-                    self.expect_shard_channels(*other).await?;
-                }
-                return Ok(is_tried);
-            }
+        let slots: Vec<u16> = first_slots.into_values().collect();
+        let Some(own) = self.own_of(&slots).await? else {
+            // A node without slots runs no script.
+            return Ok(!slots.is_empty());
+        };
+        let is_tried = self.expect_scripts(Some(own)).await?;
+        // With one master, the right is seen only where it is of no use.
+        if let Some(other) = slots.into_iter().find(|slot| *slot != own) {
+            self.expect_shard_channels(other).await?;
         }
-        // A node without slots runs no script.
-        Ok(!first_slots.is_empty())
+        // It may have moved meanwhile.
+        Ok(is_tried == Some(true))
+    }
+
+    /// The first of these slots that is this node's. All are asked in one round trip: there is one
+    /// for each master.
+    async fn own_of(&self, slots: &[u16]) -> Result<Option<u16>, StoreError> {
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        let asks = slots.iter().map(|slot| {
+            let mut get = Command::new("GET");
+            get.arg(self.namespace.unused_key(Some(*slot)));
+            ("GET", get)
+        });
+        let replies = self.expect_all(asks.collect()).await?;
+        let is_moved = |reply: &Result<Value, RedisError>| {
+            let error = reply.as_ref().err();
+            error.is_some_and(|error| error.code() == Some("MOVED"))
+        };
+        let mut all = slots.iter().zip(&replies);
+        let own = all.find(|(_, reply)| !is_moved(reply));
+        Ok(own.map(|(slot, _)| *slot))
     }
 
     /// Listens nowhere: the slot is another node's, which is told only to who may listen.
@@ -170,7 +191,10 @@ impl Tried<'_> {
     fn expect_runnable(&self, command: &str, said: &str, place: &str) -> Result<(), StoreError> {
         let namespace = self.namespace.pattern();
         let denied = |text: String| StoreError::new(StoreErrorKind::Denied, text);
-        let lacks = |text: String| StoreError::new(StoreErrorKind::Misconfigured, text);
+        let lacks = |text: String| {
+            let error = StoreError::new(StoreErrorKind::Misconfigured, text);
+            error.advise("use a server that runs it")
+        };
         Err(match errors::missing(said) {
             None => return Ok(()),
             Some(Missing::Right) => denied(format!(

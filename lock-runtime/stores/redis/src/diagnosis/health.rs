@@ -15,6 +15,7 @@ use crate::store::RedisStore;
 use crate::topology::hello::Hello;
 use crate::topology::info::Info;
 use crate::transport::connected::Connected;
+use crate::transport::proof::{DEAF, KNOWN_WITHIN};
 
 const INFO: &str = "INFO";
 
@@ -89,6 +90,9 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
             "eviction, persistence and replicas",
             "+info",
         )),
+    }
+    if up.subscriptions.are_heard(up.since + KNOWN_WITHIN).await == Some(false) {
+        findings.push(Finding::other(DEAF.to_owned()));
     }
     let mut server = ServerHealth::new(up.address());
     server.version = shown(&hello.version);

@@ -9,6 +9,7 @@ use redis::{Client, ConnectionInfo, ErrorKind};
 use super::address::name_of;
 use super::dial::{Dialed, dial};
 use super::hello::Hello;
+use super::identity::{Identity, KnownServer};
 use super::members::{Member, ServerRun};
 use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use super::sentinel::{NamedMaster, Sentinels};
@@ -21,8 +22,8 @@ use crate::resp::Hears;
 
 /// The target of a connection, looked up again for each attempt.
 pub(crate) enum Endpoint {
-    /// One server.
-    Server(Client),
+    /// One server. Its name may have several addresses.
+    Server(Client, KnownServer),
     /// One node of a cluster, with its address in the cluster's map unless the URL has it.
     Node(Client, Option<AnnouncedAddress>),
     /// The server that the sentinels name as master.
@@ -39,11 +40,13 @@ pub(crate) struct Reached {
     master: Option<NamedMaster>,
     /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
+    /// Of a server whose name has several addresses.
+    identity: Option<Identity>,
 }
 
 impl Endpoint {
     pub(crate) fn server(server: ConnectionInfo) -> Result<Self, ConfigError> {
-        client(server).map(Self::Server)
+        Ok(Self::Server(client(server)?, KnownServer::default()))
     }
 
     /// The master that sentinels name. `connect` limits connecting as a whole.
@@ -67,7 +70,7 @@ impl Endpoint {
     /// Its name in errors.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Server(client) | Self::Node(client, _) | Self::Member(client, _) => {
+            Self::Server(client, _) | Self::Node(client, _) | Self::Member(client, _) => {
                 name_of(client.get_connection_info())
             }
             Self::Master(sentinels) => sentinels.names(),
@@ -86,7 +89,7 @@ impl Endpoint {
         let by = context.clock.now() + context.timeouts.connect;
         progress.at(Step::Reaching);
         let (client, master) = match self {
-            Self::Server(client) | Self::Member(client, _) => (client.clone(), None),
+            Self::Server(client, _) | Self::Member(client, _) => (client.clone(), None),
             Self::Node(client, announced) => {
                 progress.leads_to(announced.clone());
                 (client.clone(), None)
@@ -116,6 +119,9 @@ impl Endpoint {
         let admitted = made.await.and_then(|(mut reached, run, prepared)| {
             if let (Self::Member(_, member), Some(run)) = (self, run) {
                 reached.counts_from = Some(member.admit(run)?);
+            }
+            if let (Self::Server(_, known), Some(found)) = (self, reached.identity.take()) {
+                known.note(found);
             }
             reached.master = master;
             Ok((reached, prepared))
@@ -149,11 +155,20 @@ impl Endpoint {
         match self {
             Self::Master(_) if hello.is_replica => return Err(demoted()),
             // Without another address it is what the URL names.
-            Self::Server(_) | Self::Member(..) if hello.is_replica && !one.is_only => {
+            Self::Server(..) | Self::Member(..) if hello.is_replica && !one.is_only() => {
                 let error = StoreError::new(StoreErrorKind::ReadOnly, "it is a replica");
                 return Err(errors::advised(error));
             }
             _ => {}
+        }
+        let mut identity = None;
+        if let Self::Server(_, known) = self
+            && !one.is_only()
+        {
+            identity = Identity::of(connection, one.at).await;
+            if let Some(found) = &identity {
+                known.check(found, &one.all)?;
+            }
         }
         let run = match self {
             Self::Member(_, member) => Some(member.run(connection).await?),
@@ -164,6 +179,7 @@ impl Endpoint {
             client: Arc::new(server::pinned(client, one.at)?),
             master: None,
             counts_from: None,
+            identity,
         };
         Ok((reached, run))
     }

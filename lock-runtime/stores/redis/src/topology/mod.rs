@@ -5,6 +5,7 @@ pub(crate) mod address_map;
 pub(crate) mod dial;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
+mod identity;
 pub(crate) mod info;
 pub(crate) mod members;
 pub(crate) mod progress;

@@ -43,9 +43,15 @@ pub(crate) type Addresses = Staggered<Option<SocketAddr>>;
 pub(super) struct OneAddress {
     /// A socket has none.
     pub(super) at: Option<SocketAddr>,
-    /// The server has no other.
-    pub(super) is_only: bool,
+    pub(super) all: Arc<[Option<SocketAddr>]>,
     pub(super) progress: Arc<Progress>,
+}
+
+impl OneAddress {
+    /// The server has no other.
+    pub(super) fn is_only(&self) -> bool {
+        self.all.len() == 1
+    }
 }
 
 /// Tries the addresses of a server's name, each soon after the one before, until an attempt
@@ -68,11 +74,12 @@ where
         None => return Err(unreached::silent(access, progress)),
     };
     let limit = by.saturating_duration_since(clock.now());
-    let is_only = found.len() == 1;
+    let all: Arc<[_]> = found.as_slice().into();
+    let is_only = all.len() == 1;
     let attempt = |at: Option<SocketAddr>| {
         let one = OneAddress {
             at,
-            is_only,
+            all: Arc::clone(&all),
             progress: Arc::new(Progress::of_one(progress)),
         };
         let progress = Arc::clone(&one.progress);

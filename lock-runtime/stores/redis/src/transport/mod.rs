@@ -5,6 +5,7 @@ pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
 pub(crate) mod messages;
+pub(crate) mod proof;
 pub(crate) mod push;
 pub(crate) mod request;
 mod subscribe;

@@ -30,6 +30,7 @@ pub(super) struct PushHandler {
 
 impl Hears for PushHandler {
     fn message(&self, channel: &[u8], payload: &[u8]) {
+        self.subscriptions.note_message();
         if Prefix::is_of_client(channel) {
             // Nothing else comes this way, and no grant.
             let message = self.of_client(channel, payload);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use lock_store::{Clock, Mutex, StoreErrorKind};
+use lock_store::{Clock, Instant, Mutex, StoreErrorKind};
 use redis::RedisError;
-use tokio::sync::{OnceCell, RwLock};
+use tokio::sync::{OnceCell, RwLock, watch};
 
 use super::client_channels::ClientChannels;
 use crate::context::ClientContext;
@@ -36,6 +36,8 @@ pub(crate) struct Subscriptions {
     /// Held while a subscription is made, and exclusively while some end: each is sent after what
     /// the state says was before it.
     order: Arc<RwLock<()>>,
+    /// Whether messages come; `None` until that is known.
+    hears: watch::Sender<Option<bool>>,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +64,7 @@ impl Subscriptions {
             views: context.channels.clone(),
             state: Mutex::default(),
             order: Arc::default(),
+            hears: watch::Sender::new(None),
         })
     }
 
@@ -242,6 +245,36 @@ impl Subscriptions {
         if let Ok(channel) = std::str::from_utf8(channel) {
             self.state.lock().channels.remove(channel);
         }
+    }
+
+    /// Notes that a message has come.
+    pub(super) fn note_message(&self) {
+        let is_new = *self.hears.borrow() != Some(true);
+        if is_new {
+            self.hears.send_replace(Some(true));
+        }
+    }
+
+    /// Notes that messages should have come, and none has.
+    pub(super) fn note_silence(&self) {
+        self.hears.send_if_modified(|hears| {
+            let is_unknown = hears.is_none();
+            *hears = hears.or(Some(false));
+            is_unknown
+        });
+    }
+
+    pub(super) async fn until_heard(&self) {
+        let mut hears = self.hears.subscribe();
+        // The sender lives as long as this.
+        let _ = hears.wait_for(|hears| *hears == Some(true)).await;
+    }
+
+    /// Whether messages come, as soon as it is known; `None` if it is not by then.
+    pub(crate) async fn are_heard(&self, by: Instant) -> Option<bool> {
+        let mut hears = self.hears.subscribe();
+        let known = hears.wait_for(|hears| hears.is_some());
+        *self.clock.by(by, known).await?.ok()?
     }
 }
 

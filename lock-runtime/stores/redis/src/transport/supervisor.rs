@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc};
 use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
+use super::proof::Proof;
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::commands::needs::Tried;
@@ -99,7 +100,7 @@ impl Supervisor {
     async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>) {
         let clock = &self.context.clock;
         let (mut failures, mut channels) = (0_u32, Vec::new());
-        let mut replacement = None;
+        let (mut replacement, mut is_told) = (None, false);
         loop {
             let Some(shared) = self.connection.upgrade() else {
                 return;
@@ -130,9 +131,16 @@ impl Supervisor {
                     let up_since = clock.now();
                     let left = self.until_left(link, reached, &subscriptions, &mut reports);
                     let refused = refusal(self.tried(&connection), is_tried, &denied, clock);
+                    let proof = Proof {
+                        connection: &connection,
+                        subscriptions: &subscriptions,
+                        context: &self.context,
+                        server: &server,
+                    };
                     let left = tokio::select! {
                         left = left => left,
                         error = refused => self.leave(link, error.of(&server)),
+                        never = proof.find(&mut is_told) => match never {},
                     };
                     let Some(left) = left else {
                         return;
@@ -379,8 +387,7 @@ async fn refusal(
         match tried.expect().await {
             Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
-            // A connection that breaks is left anyway.
-            Err(_) => return pending().await,
+            Err(_) => is_tried = false,
         }
     }
 }
