@@ -291,9 +291,7 @@ impl Worker {
     }
 
     fn way<'k>(&self, keys: impl IntoIterator<Item = &'k LockKey>) -> Way {
-        let links = keys
-            .into_iter()
-            .map(|key| self.store.link_of(key));
+        let links = keys.into_iter().map(|key| self.store.link_of(key));
         let links: BTreeSet<Link> = links.collect();
         links.into_iter().collect()
     }

@@ -7,8 +7,9 @@
 //! other. A program that keeps servers up between its tests runs as a whole. The output of failed
 //! tests is printed, and that of others is not. Programs that compute run beside those that wait,
 //! one on each core. A test that does not end within the limit (300 s, twice that if it computes)
-//! has failed: it is ended with all that it started. `FILE` gets a line for each test: its seconds and its name. The exit
-//! status is 1 if a test failed, or if there was none although nothing was filtered out.
+//! has failed: it is ended with all that it started. `FILE` gets a line for each test: its seconds
+//! and its name. The exit status is 1 if a test failed, or if there was none although nothing was
+//! filtered out.
 
 mod process;
 mod programs;
