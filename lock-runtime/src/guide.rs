@@ -3,6 +3,7 @@
 //! | page | answers |
 //! |---|---|
 //! | [attribute] | which option for which job |
+//! | [leaders] | one replica does it as long as it holds the lock: the pattern, its guarantees, fencing |
 //! | [guarantees] | what holds, what does not, and how a database checks the fencing token |
 //! | [errors] | what each error means, and what to do |
 //! | [engines] | which engine can do what, and how to add one |
@@ -41,6 +42,8 @@ macro_rules! page {
         /// [cost]: crate::guide::cost#waiting-and-handing-over
         /// [checks]: crate::guide::redis#start-up-checks
         /// [guarantees]: crate::guide::guarantees
+        /// [leaders]: crate::guide::leaders
+        /// [when]: crate::guide::guarantees#when-the-lock-is-lost
         /// [migration]: crate::guide::migration
         /// [observability]: crate::guide::observability
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
@@ -69,6 +72,7 @@ page!(cost, "hand-off.svg");
 page!(engines);
 page!(errors);
 page!(guarantees, "life-of-a-lock.svg");
+page!(leaders);
 page!(migration);
 // Its example needs this feature.
 #[cfg(any(not(doctest), feature = "metrics"))]

@@ -1,5 +1,7 @@
 //! [`Lock`]: a request for a lock.
 
+mod lead;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +15,9 @@ use crate::engine::Engine;
 use crate::error::LockError;
 
 /// A request for a lock. Set options first, then call [`acquire`](Self::acquire),
-/// [`try_acquire`](Self::try_acquire), [`run`](Self::run) or [`run_with`](Self::run_with). Nothing
-/// happens before. Awaiting the request itself is `acquire`, with its future in a box.
+/// [`try_acquire`](Self::try_acquire), [`run`](Self::run), [`run_with`](Self::run_with) or
+/// [`lead`](Self::lead). Nothing happens before. Awaiting the request itself is `acquire`, with its
+/// future in a box.
 ///
 /// # Default
 /// - lease: the client's (30 s), renewed by the watchdog
@@ -38,8 +41,8 @@ use crate::error::LockError;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or \
-    until it is awaited"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run`, `run_with` or `lead`, \
+    or until it is awaited"]
 pub struct Lock {
     engine: Arc<Engine>,
     keys: Keys,

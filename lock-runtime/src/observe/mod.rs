@@ -43,7 +43,7 @@ mod observer;
 mod span;
 mod stats;
 
-pub use self::event::{Event, GrantedBy, LockKind, Subject, Verb, What};
+pub use self::event::{Event, GrantedBy, LockKind, Subject, TermEnd, Verb, What};
 #[cfg(feature = "metrics")]
 pub use self::metrics::{METRICS, MetricInfo, MetricKind, MetricsObserver};
 pub use self::observer::Observer;

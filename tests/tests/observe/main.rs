@@ -63,6 +63,8 @@ fn words(event: &Event<'_>) -> String {
         What::Released { .. } => "released".to_owned(),
         What::Renewed { late, .. } if late.is_zero() => "renewed".to_owned(),
         What::Renewed { .. } => "renewed late".to_owned(),
+        What::TermBegan => "term began".to_owned(),
+        What::TermEnded { how, .. } => format!("term {}", how.as_str()),
         What::Undoing { .. } => "undoing".to_owned(),
         What::Undone { pending, .. } => format!("undone {pending}"),
         What::Command { verb, error, .. } => {
