@@ -133,7 +133,7 @@ impl Spec {
 
     /// Fills in the client's defaults and checks what has limits.
     pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Resolved, LockError> {
-        let lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
+        let mut lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
         check_lease("lease", lease)?;
         let renew = self.renew.unwrap_or(self.lease.is_none());
         if let Some(max_hold) = self.max_hold {
@@ -143,12 +143,16 @@ impl Spec {
                      out or set `renew` to true",
                 ));
             }
-            if max_hold < lease {
+            if self.lease.is_some() && max_hold < lease {
                 return Err(LockError::config(format!(
-                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the \
-                     lease shorter or `max_hold` longer"
+                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}) that is given \
+                     beside it: make the lease shorter or `max_hold` longer"
                 )));
             }
+            // A lease that nobody gave here is no promise: whoever changes the client's must not
+            // break the functions that have a `max_hold`.
+            lease = lease.min(max_hold);
+            check_lease("max_hold", lease)?;
         }
         if let Some(keep) = self.hold_at_least
             && keep > MAX_LEASE
@@ -294,6 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn max_hold_shortens_a_lease_that_is_not_given_beside_it() {
+        let cap = Duration::from_secs(10);
+        let capped = |default_lease| {
+            let spec = Spec {
+                default_lease,
+                max_hold: Some(cap),
+                ..Spec::DEFAULT
+            };
+            spec.resolve(&DEFAULTS).unwrap()
+        };
+        // The client's lease, and that of a view.
+        for default_lease in [None, Some(MAX_LEASE), Some(cap * 2)] {
+            let resolved = capped(default_lease);
+            assert_eq!((resolved.lease, resolved.max_hold), (cap, Some(cap)));
+            assert!(resolved.renew);
+        }
+        assert_eq!(capped(Some(cap / 2)).lease, cap / 2);
+    }
+
+    #[test]
     fn contradictions_and_limits_are_told() {
         let bad = [
             Spec {
@@ -310,7 +334,13 @@ mod tests {
                 ..Spec::DEFAULT
             },
             Spec {
+                lease: Some(Duration::from_secs(30)),
+                renew: Some(true),
                 max_hold: Some(Duration::from_secs(29)),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                max_hold: Some(MIN_LEASE / 2),
                 ..Spec::DEFAULT
             },
             Spec {

@@ -89,7 +89,9 @@ impl Lock {
         self
     }
 
-    /// The longest hold. The last renewal is shortened to end there. Then the guard is lost.
+    /// The longest hold (10 ms or more). The client's lease and the last renewal are shortened to
+    /// end there. Then the guard is lost. A [`lease`](Self::lease) given beside it must not be
+    /// longer.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.spec.max_hold = Some(max_hold);
         self
