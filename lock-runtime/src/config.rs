@@ -64,6 +64,21 @@ pub enum OnLost {
     Continue,
 }
 
+/// After which bodies a lock is kept for the rest of its
+/// [`hold_at_least`](crate::Lock::hold_at_least).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HoldAfter {
+    /// After each, also one that failed, panicked or was dropped: nobody else tries. The default.
+    #[default]
+    Always,
+    /// After a body that returned, unless it returned the `Err` of a [`Result`]. After any other
+    /// the lock is free at once, and somebody else may try. A guard of
+    /// [`acquire`](crate::Lock::acquire) has no body: the lock is kept after its
+    /// [`release`](crate::Guard::release), and free after its drop.
+    Success,
+}
+
 /// How long a request may wait: queueing, network and retries together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
@@ -96,6 +111,8 @@ pub struct Spec {
     pub on_lost: OnLost,
     /// The key stays taken for at least this long.
     pub hold_at_least: Option<Duration>,
+    /// After which bodies.
+    pub hold_after: HoldAfter,
     /// Whether the grant brings a fencing token.
     pub fenced: bool,
     /// How much of the key is taken.
@@ -127,6 +144,7 @@ impl Spec {
         reentrant: true,
         on_lost: OnLost::Cancel,
         hold_at_least: None,
+        hold_after: HoldAfter::Always,
         fenced: false,
         mode: Mode::Exclusive,
     };
@@ -180,6 +198,7 @@ impl Spec {
             permits,
             reentrant: self.reentrant,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
+            hold_after: self.hold_after,
             fenced: self.fenced,
             is_part: false,
         })
@@ -227,9 +246,25 @@ pub(crate) struct Resolved {
     pub(crate) permits: Option<Permits>,
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
+    pub(crate) hold_after: HoldAfter,
     pub(crate) fenced: bool,
     /// Its hold becomes a part of another. Nobody is told how it ends.
     pub(crate) is_part: bool,
+}
+
+impl Resolved {
+    /// How long the key stays taken whatever becomes of the body.
+    pub(crate) fn kept_always(&self) -> Duration {
+        match self.hold_after {
+            HoldAfter::Always => self.hold_at_least,
+            HoldAfter::Success => Duration::ZERO,
+        }
+    }
+
+    /// The same after a success only.
+    pub(crate) fn kept_after_success(&self) -> Duration {
+        self.hold_at_least - self.kept_always()
+    }
 }
 
 /// The defaults of a client's requests, and its time limits.

@@ -10,7 +10,7 @@ use lock_store::LockKey;
 
 use super::guard::Guard;
 use super::run::{self, Slot};
-use crate::config::{Mode, OnLost, Spec, Wait};
+use crate::config::{HoldAfter, Mode, OnLost, Spec, Wait};
 use crate::engine::Engine;
 use crate::error::LockError;
 
@@ -113,8 +113,35 @@ impl Lock {
 
     /// Keeps the key taken for at least this long (at most 24 h), even if the guard is released
     /// before. The release does it: if the process dies, the key is free when its lease ends.
+    /// [`hold_after`](Self::hold_after) says whether also after a failure.
     pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.spec.hold_at_least = Some(hold_at_least);
+        self
+    }
+
+    /// After which bodies [`hold_at_least`](Self::hold_at_least) counts. Default:
+    /// [`HoldAfter::Always`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # use lock_runtime::{HoldAfter, LockClient, LockError};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), LockError> {
+    /// # let client = LockClient::in_memory();
+    /// let job = || {
+    ///     let lock = client.lock("job:report").hold_at_least(Duration::from_secs(30));
+    ///     lock.hold_after(HoldAfter::Success)
+    /// };
+    /// assert!(job().run(async { Err::<(), _>("no paper") }).await?.is_err());
+    /// // It failed, so another one may try at once.
+    /// assert!(job().run(async { Ok::<_, &str>(()) }).await?.is_ok());
+    /// assert!(client.lock("job:report").try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold_after(mut self, hold_after: HoldAfter) -> Self {
+        self.spec.hold_after = hold_after;
         self
     }
 
@@ -215,7 +242,10 @@ impl Lock {
                 Ok(ref options) => {
                     let keys = keys.as_slice();
                     let error = match engine.acquire(keys, options).await {
-                        Ok(got) => return Ok(Guard::new(engine, keys, got, spec.on_lost)),
+                        Ok(got) => {
+                            let kept = options.kept_after_success();
+                            return Ok(Guard::new(engine, keys, got, spec.on_lost, kept));
+                        }
                         Err(error) => error,
                     };
                     match error {

