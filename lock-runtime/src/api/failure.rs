@@ -5,8 +5,9 @@ use std::mem;
 
 /// Whether it is the `Err` of a [`Result`].
 ///
-/// A body's output has no bound that would tell, because it may be of any type. So its type is known
-/// by its name, and its variant by comparing it with that of a `Result` whose variant is known.
+/// A body's output has no bound that would tell, because it may be of any type. So its type is
+/// known by its name, and its variant by comparing it with that of a `Result` whose variant is
+/// known.
 pub(super) fn is_failure<T>(output: &T) -> bool {
     is_result::<T>() && variant(output) == variant(&Err::<(), ()>(()))
 }
