@@ -102,7 +102,7 @@ pub struct AttributePage;
 pub struct RateLimitedPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init, shutdown};
+pub use client::{Health, HeldLock, Inspection, LockClient, LockClientBuilder, init, shutdown};
 pub use config::{HoldAfter, OnLost};
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]

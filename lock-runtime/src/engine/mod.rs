@@ -45,6 +45,7 @@ use self::background::watchdog::Watchdog;
 use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
+use self::hold::Hold;
 use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
@@ -109,6 +110,10 @@ impl Engine {
 
     pub(crate) fn held(&self) -> usize {
         self.watchdog.held()
+    }
+
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.watchdog.holds()
     }
 
     pub(crate) fn waiting(&self) -> usize {

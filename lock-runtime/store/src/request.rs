@@ -293,6 +293,9 @@ pub struct Inspection {
     pub remaining: Option<Duration>,
     /// The number of places in the store's queue.
     pub waiting: usize,
+    /// The permits that all holders have, of those that there are by the last one's request. `None`
+    /// if it is not held in shares.
+    pub permits: Option<Permits>,
 }
 
 impl Inspection {
@@ -313,6 +316,7 @@ impl Inspection {
             holders: 1,
             remaining,
             waiting,
+            permits: None,
         }
     }
 }
