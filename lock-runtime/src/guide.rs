@@ -14,6 +14,7 @@
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
 //! | [observability] | metrics and their table, alerts, spans, and what an observer hears |
+//! | [probes] | readiness and liveness, and a store that is not there yet |
 //! | [testing] | tests of your own service: a store in the process, paused time, faults |
 //! | [comparison] | facts and figures of other libraries, advisory locks, etcd and ZooKeeper |
 //! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
@@ -49,6 +50,9 @@ macro_rules! page {
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
         /// [redis]: crate::guide::redis
         /// [postgresql]: crate::guide::postgresql
+        /// [probes]: crate::guide::probes
+        /// [stopping]: crate::guide::errors#in-a-web-service
+        /// [statuses]: crate::guide::errors#in-http-handlers
         /// [sqlite]: crate::guide::sqlite
         /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
@@ -78,6 +82,7 @@ page!(migration);
 #[cfg(any(not(doctest), feature = "metrics"))]
 page!(observability);
 page!(postgresql);
+page!(probes);
 page!(redis);
 page!(settings);
 page!(sqlite);

@@ -2,6 +2,7 @@
 
 mod builder;
 mod diagnosis;
+mod first_connection;
 mod global;
 mod health;
 mod holds;

@@ -204,6 +204,15 @@ pub enum What<'e> {
         /// `None` if it was answered.
         error: Option<&'e StoreError>,
     },
+    /// The client was made. From now on it connects.
+    Started,
+    /// A client of [`connect_lazy`](crate::LockClientBuilder::connect_lazy) can't reach the store
+    /// yet, and goes on trying. Once, at most.
+    #[non_exhaustive]
+    Unreachable {
+        /// Why.
+        error: &'e StoreError,
+    },
     /// A connection to a server is there, at first or again.
     #[non_exhaustive]
     Connected {

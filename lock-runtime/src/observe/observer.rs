@@ -14,7 +14,8 @@ use super::event::Event;
 ///   lock is held and renewed as long as the observer takes. A task that releases in `Drop` tells
 ///   there. So count and return; send what takes longer to a task of your own.
 /// - What happens in the background is told on a thread that does nothing else: `Lost`, `Renewed`,
-///   `Undoing`, `Undone`, `Connected`, `Disconnected`, and the commands for them. A slow observer
+///   `Undoing`, `Undone`, `Started`, `Unreachable`, `Connected`, `Disconnected`, and the commands
+///   for them. A slow observer
 ///   delays only later events of these. If it is more than 10,000 events behind, events are left
 ///   out, and that is logged once.
 ///

@@ -7,6 +7,7 @@
 
 mod events;
 mod hostile;
+mod lazy;
 mod spans;
 mod stats;
 
@@ -71,6 +72,8 @@ fn words(event: &Event<'_>) -> String {
             let error = error.map(|error| error.kind());
             format!("command {} {error:?}", verb.as_str())
         }
+        What::Started => "started".to_owned(),
+        What::Unreachable { error, .. } => format!("unreachable {:?}", error.kind()),
         What::Connected { server, .. } => format!("connected {server}"),
         What::Disconnected { server, .. } => format!("disconnected {server}"),
         other => format!("{other:?}"),

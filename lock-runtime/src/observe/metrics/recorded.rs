@@ -84,7 +84,8 @@ impl Recorded {
             lock
         };
         match event.what {
-            What::Asked => {}
+            // The gauges without labels are there from now on.
+            What::Asked | What::Started | What::Unreachable { .. } => {}
             What::Queued => lock().waiting.add(1),
             What::Granted { waited, how } => {
                 let lock = ended("granted", waited);
