@@ -61,9 +61,13 @@ fn candidate(
 }
 
 /// Waits long enough for any engine under load.
+async fn within_a_minute<T>(what: impl Future<Output = T>) -> T {
+    let came = tokio::time::timeout(Duration::from_secs(60), what).await;
+    came.expect("it comes within a minute")
+}
+
 async fn next(heard: &mut UnboundedReceiver<Said>) -> Said {
-    let said = tokio::time::timeout(Duration::from_secs(60), heard.recv()).await;
-    said.expect("somebody leads").unwrap()
+    within_a_minute(heard.recv()).await.unwrap()
 }
 
 async fn one_leads_and_the_next_one_follows_when_it_ends(store: Backend) {
@@ -123,7 +127,7 @@ async fn a_term_with_a_lease_is_renewed(store: Backend) {
         tokio::time::sleep(LEASE * 3).await;
         term.is_held()
     });
-    assert!(lasts.await.unwrap());
+    assert!(within_a_minute(lasts).await.unwrap());
     // Unless it is said that it is not.
     let mut terms = 0;
     let fixed = client.lock("k").lease(LEASE).renew(false);
@@ -134,7 +138,7 @@ async fn a_term_with_a_lease_is_renewed(store: Backend) {
             std::future::pending::<()>().await;
         }
     });
-    lasts.await.unwrap();
+    within_a_minute(lasts).await.unwrap();
     assert_eq!(terms, 2);
 }
 
@@ -151,10 +155,10 @@ async fn leading_ends_with_its_body_or_a_shutdown(store: Backend) {
     eventually("the second one waits", async || b.stats().waiting == 1).await;
     // Who stands by, then who leads.
     b.shutdown(Duration::ZERO).await;
-    let ended = stands_by.await.unwrap();
+    let ended = within_a_minute(stands_by).await.unwrap();
     assert!(matches!(ended, Err(LockError::Shutdown)), "{ended:?}");
     a.shutdown(Duration::ZERO).await;
-    let ended = leads.await.unwrap();
+    let ended = within_a_minute(leads).await.unwrap();
     assert!(matches!(ended, Err(LockError::Shutdown)), "{ended:?}");
     assert_eq!(next(&mut heard).await, Said::Stopped(1));
     store.until_empty().await;
@@ -164,8 +168,7 @@ async fn leading_ends_with_what_does_not_pass_and_runs_no_body(store: Backend) {
     let client = store.client().await;
     let refused = async |lock: Lock| {
         let led = lock.lead(async |_: &Guard| panic!("the body runs"));
-        let led = tokio::time::timeout(Duration::from_secs(30), led).await;
-        led.expect("it ends").unwrap_err()
+        within_a_minute(led).await.unwrap_err()
     };
     let continues = client.lock("k").on_lost(OnLost::Continue);
     let told = refused(continues).await;
@@ -193,7 +196,7 @@ async fn a_body_that_returns_after_its_loss_ends_leading(store: Backend) {
         std::thread::sleep(short * 2);
         std::mem::forget(Arc::clone(&counted));
     });
-    let ended = led.await.unwrap_err();
+    let ended = within_a_minute(led).await.unwrap_err();
     assert!(ended.is_lost() && ended.body_ended(), "{ended}");
     let LockError::Lost { reason, .. } = ended else {
         panic!("{ended:?}")
