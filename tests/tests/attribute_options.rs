@@ -286,8 +286,8 @@ async fn a_longer_lease_of_the_client_breaks_no_function_with_a_max_hold() {
             None => builder,
         };
         let client = builder.connect().await.unwrap();
-        let lost = client.scope(capped()).await;
-        assert_eq!(lost_by(lost), LostReason::MaxHold, "{lease:?}");
+        let lost = tokio::time::timeout(30 * SECOND, client.scope(capped())).await;
+        assert_eq!(lost_by(lost.unwrap()), LostReason::MaxHold, "{lease:?}");
     }
 }
 
