@@ -3,7 +3,6 @@
 mod failure;
 mod guard;
 mod latch;
-mod listed;
 mod rate;
 mod rate_limiter;
 mod request;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use self::leases::Leases;
 pub use self::leases::{Hold, HoldId};
 use crate::instant::Instant;
-use crate::{Claim, Holder, Owner, Permits};
+use crate::{Claim, FoundHolder, Holder, Owner, Permits};
 
 /// The holders of one lock: one exclusive holder, or several with permits.
 #[derive(Clone, Debug, Default)]
@@ -183,16 +183,16 @@ impl Holders {
         Some((holder, expires))
     }
 
-    /// The holder whose lease ends last, as Redis shows it, and when.
+    /// The holder whose lease ends last, and when.
     #[must_use]
-    pub fn last(&self) -> Option<(String, Instant)> {
+    pub fn last(&self) -> Option<(FoundHolder, Instant)> {
         let (HoldId { owner, kept }, hold) = self.leases.last()?;
-        let kept = if kept > 0 { ":kept" } else { "" };
-        let permits = hold
-            .permits
-            .map(|permits| format!(":{}", permits.count))
-            .unwrap_or_default();
-        Some((format!("{owner}{kept}{permits}"), hold.expires))
+        let holder = FoundHolder::Owner {
+            owner,
+            kept: kept > 0,
+            permits: hold.permits.map(|permits| permits.count),
+        };
+        Some((holder, hold.expires))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those

@@ -14,14 +14,12 @@ mod lock;
 mod queue;
 #[cfg(test)]
 mod tests;
-mod tokens;
 
 pub use bucket::TokenBucket;
 pub use holders::{Hold, HoldId, Holders};
 pub use latch::{Latch, LatchRecord};
 pub use lock::{
-    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, refuse_one,
-    release, renew, shrink,
+    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, next_token,
+    refuse_one, release, renew, shrink,
 };
 pub use queue::{Turn, Waiting, is_forgotten};
-pub use tokens::next_token;

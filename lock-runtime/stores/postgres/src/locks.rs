@@ -1,8 +1,8 @@
 //! The operations on locks, but for the [acquire of one](crate::acquire).
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Claim, Fenced, Inspection, Instant, LockKey, Permits, Queue,
-    Release, Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Permits,
+    Queue, Release, Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
@@ -218,7 +218,7 @@ impl PostgresStore {
         self.ends(sql, params, by).await
     }
 
-    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
+    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
         let statement = Statement::new(
             "SELECT code, holder, permits, remaining, holders, waiting, taken, of_all \
              FROM lock_store.inspect($1)",
@@ -264,17 +264,19 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
-fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
+fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }
     let waiting: i64 = row.get("waiting")?;
-    let mut found = Inspection::free(usize::try_from(waiting).unwrap_or(0));
+    let mut found = LockFound::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        let kept = if is_kept(holder) { ":kept" } else { "" };
         let permits: Option<i32> = row.get("permits")?;
-        let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
-        found.holder = owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"));
+        found.holder = owner_of(holder).map(|owner| FoundHolder::Owner {
+            owner,
+            kept: is_kept(holder),
+            permits: permits.map(i32::unsigned_abs),
+        });
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);

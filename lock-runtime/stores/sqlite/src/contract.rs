@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::rules;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockKey,
+    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockFound, LockKey,
     RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
     StoreFuture,
 };
@@ -67,7 +67,7 @@ impl Store for SqliteStore {
         self.call_lock(by, name, move |record| rules::abandon(record, &request))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         let name = self.name(&key);
         self.call_lock(by, name, move |record| rules::inspect(record))
     }

@@ -35,7 +35,6 @@ mod session;
 mod step;
 mod store;
 mod sweep;
-mod tokens;
 mod url;
 mod worker;
 

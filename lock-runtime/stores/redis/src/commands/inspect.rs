@@ -1,6 +1,6 @@
 //! The script that reports the holders of a lock.
 
-use lock_store::{Answer, Failure, Inspection, Instant, LockKey, Permits};
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,13 +11,13 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Inspection>>, Failure> {
+    ) -> Result<Answer<Option<LockFound>>, Failure> {
         type InspectReply = (Option<Vec<u8>>, i64, usize, usize, u32, u32);
         let reply: Reply<InspectReply> = self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
         Ok(reply.map(|value| {
             let (holder, pttl, waiting, holders, count, of) = value.ok()?;
-            let mut found = Inspection::free(waiting);
-            found.holder = holder.map(|value| String::from_utf8_lossy(&value).into_owned());
+            let mut found = LockFound::free(waiting);
+            found.holder = holder.map(|value| FoundHolder::parse(&value));
             found.holders = holders;
             found.remaining = remaining(pttl);
             found.permits = (of > 0).then_some(Permits { count, of });
