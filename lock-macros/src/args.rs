@@ -19,6 +19,7 @@ pub(crate) enum Opt {
     OnBusy,
     OnError,
     HoldAtLeast,
+    HoldAfter,
     Fence,
     Guard,
     Outlives,
@@ -142,9 +143,14 @@ const ERROR: &str = "error";
 /// The `on_busy` that skips the body.
 pub(crate) const SKIP: &str = "skip";
 
+/// The `hold_after` that counts whatever became of the body.
+pub(crate) const ALWAYS: &str = "always";
+/// The `hold_after` that counts after `Ok` only.
+pub(crate) const SUCCESS: &str = "success";
+
 /// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
-const LOCK_OPTIONS: [Spelling; 19] = [
+const LOCK_OPTIONS: [Spelling; 20] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
     spelling(Opt::Keys, "keys", ValueKind::Keys, "keys = [\"account:<from>\", \"account:<to>\"]"),
     spelling(Opt::Lease, "lease", ValueKind::Duration, "lease = \"10s\""),
@@ -161,6 +167,8 @@ const LOCK_OPTIONS: [Spelling; 19] = [
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
         "on_error = |error| Reply::from(error)"),
     spelling(Opt::HoldAtLeast, "hold_at_least", ValueKind::Duration, "hold_at_least = \"5s\""),
+    spelling(Opt::HoldAfter, "hold_after", ValueKind::OneOf(&[ALWAYS, SUCCESS]),
+        "hold_after = \"success\""),
     spelling(Opt::Fence, "fence", ValueKind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", ValueKind::Name, "guard = lock"),
     spelling(Opt::Outlives, "outlives", ValueKind::Bool, "outlives = true"),

@@ -18,6 +18,7 @@ const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
     check_lease(args, mistakes);
     check_max_hold(args, mistakes);
+    check_hold_after(args, mistakes);
     check_wait(args, mistakes);
     check_synchronizers(args, mistakes);
     check_bound_names(args, names, mistakes);
@@ -141,6 +142,19 @@ fn check_max_hold(args: &Args, mistakes: &mut Mistakes) {
                 duration::print(max_hold),
                 duration::print(lease)
             ),
+        );
+    }
+}
+
+fn check_hold_after(args: &Args, mistakes: &mut Mistakes) {
+    if let Some(given) = args.get(Opt::HoldAfter)
+        && args.get(Opt::HoldAtLeast).is_none()
+        && !args.unclear
+    {
+        mistakes.report_at(
+            given.name_span,
+            "`hold_after` says after which bodies `hold_at_least` counts, and there is none: add, \
+             for example, `hold_at_least = \"30s\"`, or leave out `hold_after`",
         );
     }
 }

@@ -102,8 +102,8 @@ pub struct AttributePage;
 pub struct RateLimitedPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init, shutdown};
-pub use config::OnLost;
+pub use client::{Health, HeldLock, Inspection, LockClient, LockClientBuilder, init, shutdown};
+pub use config::{HoldAfter, OnLost};
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};

@@ -248,6 +248,7 @@ fn a_hold_without_its_token_is_given_back_and_the_body_does_not_run() {
     reentrant = false,
     on_lost = "continue",
     hold_at_least = "500ms",
+    hold_after = "success",
     crate = crate::fake
 )]
 async fn all_options() -> Result<()> {
@@ -268,7 +269,7 @@ fn every_option_reaches_the_runtime() {
             "acquire k from global",
             "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), \
              wait: Some(Forever), mode: Write, fair: true, reentrant: false, on_lost: Continue, \
-             hold_at_least: Some(500ms), fenced: false }",
+             hold_at_least: Some(500ms), hold_after: Success, fenced: false }",
             "release",
             "drop guard",
         ],

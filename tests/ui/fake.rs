@@ -102,6 +102,12 @@ pub(crate) enum OnLost {
     Continue,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldAfter {
+    Always,
+    Success,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate(u32);
 
@@ -131,6 +137,7 @@ pub(crate) mod __private {
         pub(crate) reentrant: bool,
         pub(crate) on_lost: OnLost,
         pub(crate) hold_at_least: Option<Duration>,
+        pub(crate) hold_after: HoldAfter,
         pub(crate) fenced: bool,
     }
 
@@ -145,6 +152,7 @@ pub(crate) mod __private {
             reentrant: true,
             on_lost: OnLost::Cancel,
             hold_at_least: None,
+            hold_after: HoldAfter::Always,
             fenced: false,
         };
     }

@@ -56,6 +56,8 @@ pub struct Guard {
     /// When it was granted, and how long that took.
     since: Instant,
     waited: Duration,
+    /// How long the key stays taken from then on if the body has a success.
+    kept_after_success: Duration,
     /// What nested requests borrow.
     nested_gate: OnceLock<Arc<NestedGate>>,
     /// What this guard has borrowed; `None` for a hold of its own.
@@ -69,7 +71,13 @@ struct Borrowed {
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], got: Got, on_lost: OnLost) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        keys: &[LockKey],
+        got: Got,
+        on_lost: OnLost,
+        kept_after_success: Duration,
+    ) -> Self {
         let (hold, borrowed) = match got.held {
             Held::Own(hold) => (hold, None),
             Held::Nested(permit) => {
@@ -85,6 +93,7 @@ impl Guard {
             on_lost,
             since: got.since,
             waited: got.waited,
+            kept_after_success,
             nested_gate: OnceLock::new(),
             borrowed,
         }
@@ -406,7 +415,8 @@ impl Guard {
         self.engine.downgrade(&self.hold).await
     }
 
-    /// Releases, and waits for the store's answer.
+    /// Releases, and waits for the store's answer. With [`HoldAfter::Success`](crate::HoldAfter)
+    /// this is the success.
     ///
     /// If another task of this process takes the hold over
     /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)), the store is
@@ -434,7 +444,18 @@ impl Guard {
     /// # }
     /// ```
     pub async fn release(self) -> Result<(), LockError> {
+        self.note_success();
         self.finish().await
+    }
+
+    /// Whether the key stays taken after a success only.
+    pub(crate) fn waits_for_success(&self) -> bool {
+        !self.kept_after_success.is_zero()
+    }
+
+    /// Keeps the key taken for the rest of `hold_at_least`, if only a success does.
+    pub(crate) fn note_success(&self) {
+        self.hold.keep_at_least(self.since, self.kept_after_success);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What users hold in their hands: requests, guards, and what else processes agree by.
 
+mod failure;
 mod guard;
 mod latch;
 mod rate;

@@ -2,8 +2,10 @@
 
 mod builder;
 mod diagnosis;
+mod first_connection;
 mod global;
 mod health;
+mod holds;
 mod view;
 mod views;
 
@@ -24,6 +26,7 @@ pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
 pub use self::global::{init, shutdown};
 pub use self::health::Health;
+pub use self::holds::HeldLock;
 
 /// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
 ///
@@ -88,6 +91,11 @@ pub struct Inspection {
     /// Places in the store's queue. Each process has at most one for each key, unless requests are
     /// fair.
     pub waiting: usize,
+    /// Of a semaphore that is held: how many permits are taken.
+    pub permits_taken: Option<u32>,
+    /// How many are left, of the number that the last request for it said. Requests with another
+    /// number count by their own.
+    pub permits_left: Option<u32>,
 }
 
 /// What people see of a holder: not enough to release its lock.
@@ -274,7 +282,10 @@ impl LockClient {
     /// let found = client.inspect("k").await?;
     /// assert!(found.holder.is_some() && found.remaining <= Some(Duration::from_secs(5)));
     /// assert_eq!(found.waiting, 0);
-    /// # drop(guard);
+    /// let three = client.semaphore("downloads", 5).permits(3).await?;
+    /// let found = client.inspect("downloads").await?;
+    /// assert_eq!((found.permits_taken, found.permits_left), (Some(3), Some(2)));
+    /// # drop((guard, three));
     /// # Ok(())
     /// # }
     /// ```
@@ -285,12 +296,15 @@ impl LockClient {
             Some(holder) => Some(self.engine.names_holder(&key, holder.who()).await),
             None => None,
         };
+        let permits = found.permits.filter(|all| !all.is_read_write());
         Ok(Inspection {
             holder: found.holder.map(beginning),
             held_by,
             holders: found.holders,
             remaining: found.remaining,
             waiting: found.waiting,
+            permits_taken: permits.map(|all| all.count),
+            permits_left: permits.map(|all| all.of.saturating_sub(all.count)),
         })
     }
 

@@ -15,6 +15,7 @@ mod grants;
 pub(crate) mod hold;
 pub(crate) mod holder_names;
 mod latch;
+pub(crate) mod leading;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
@@ -45,6 +46,7 @@ use self::background::watchdog::Watchdog;
 use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
+use self::hold::Hold;
 use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
@@ -111,6 +113,10 @@ impl Engine {
 
     pub(crate) fn held(&self) -> usize {
         self.watchdog.held()
+    }
+
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.watchdog.holds()
     }
 
     pub(crate) fn waiting(&self) -> usize {

@@ -175,15 +175,16 @@ impl fmt::Debug for Events {
 /// # What it may do
 /// It is called outside of all locks of this library, one event after the other or several at once,
 /// from any thread:
-/// - What a request does, its task tells: `Asked` to `Cancelled`, `Released`, most of `Command`.
+/// - What a request does, its task tells: `Asked` to `Cancelled`, `Released`, `TermBegan`,
+///   `TermEnded`, most of `Command`.
 ///   A slow observer makes that task slow, and what waits for it. At `Command`, a request has its
 ///   answer but not yet its lock, and asks again if the lease ends meanwhile. At `Granted`, the
 ///   lock is held and renewed as long as the observer takes. A task that releases in `Drop` tells
 ///   there. So count and return; send what takes longer to a task of your own.
 /// - What happens in the background is told on a thread that does nothing else: `Lost`, `Renewed`,
-///   `Undoing`, `Undone`, `Connected`, `Disconnected`, and the commands for them. A slow observer
-///   delays only later events of these. If it is more than 10,000 events behind, events are left
-///   out, and that is logged once.
+///   `Undoing`, `Undone`, `Started`, `Unreachable`, `Connected`, `Disconnected`, and the commands
+///   for them. A slow observer delays only later events of these. If it is more than 10,000 events
+///   behind, events are left out, and that is logged once.
 ///
 /// So no observer costs a lock that is held: leases are renewed whatever it does. If it panics, the
 /// panic is caught and logged once, and the next event is told as before.

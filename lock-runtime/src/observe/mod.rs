@@ -42,7 +42,7 @@ mod observed_store;
 mod span;
 mod stats;
 
-pub use self::event::{Event, GrantedBy, LockKind, Subject, Verb, What};
+pub use self::event::{Event, GrantedBy, LockKind, Subject, TermEnd, Verb, What};
 pub use self::events::Observer;
 #[cfg(feature = "metrics")]
 pub use self::metrics::{METRICS, MetricInfo, MetricKind, MetricsObserver};

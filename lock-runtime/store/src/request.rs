@@ -283,6 +283,9 @@ pub struct LockFound {
     pub remaining: Option<Duration>,
     /// The number of places in the store's queue.
     pub waiting: usize,
+    /// The permits that all holders have, of those that there are by the last one's request. `None`
+    /// if it is not held in shares.
+    pub permits: Option<Permits>,
 }
 
 impl LockFound {
@@ -303,6 +306,7 @@ impl LockFound {
             holders: 1,
             remaining,
             waiting,
+            permits: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! [`LockMetrics`]: what one recorder is told of the locks of one template.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, Recorder};
@@ -8,15 +9,16 @@ use super::level::{Level, LevelGauge};
 use super::made::Made;
 use super::table;
 use crate::error::LostReason;
-use crate::observe::event::{LockKind, Subject};
+use crate::observe::event::{LockKind, Subject, TermEnd};
 
 /// The template of a key that has none. Empty, Prometheus would take the label for missing.
 const UNLABELLED: &str = "unlabelled";
 
-/// How many of them are held and wait now.
+/// How many of them are held, lead and wait now.
 #[derive(Debug, Default)]
 pub(super) struct LockLevels {
     held: Level,
+    leading: Level,
     waiting: Level,
 }
 
@@ -32,6 +34,8 @@ pub(super) struct LockMetrics {
     labels: LockLabels,
     pub(super) waiting: LevelGauge,
     pub(super) held: LevelGauge,
+    /// There if there ever was a leader: most locks have none.
+    leading: OnceLock<LevelGauge>,
     hold: Histogram,
     ended: Made<&'static str, (Counter, Histogram)>,
 }
@@ -54,10 +58,15 @@ impl LockMetrics {
         let levels = levels.get(labels, LockLevels::default);
         let waiting = table::WAITING.gauge(by, &values);
         let held = table::HELD.gauge(by, &values);
+        let leading = OnceLock::new();
+        if !levels.leading.is_zero() {
+            leading.get_or_init(|| leading_gauge(labels, by, &levels));
+        }
         Self {
             labels,
             waiting: LevelGauge::new(waiting, levels.waiting.clone()),
             held: LevelGauge::new(held, levels.held.clone()),
+            leading,
             hold: table::HOLD.histogram(by, &values),
             ended: Made::default(),
         }
@@ -89,4 +98,33 @@ impl LockMetrics {
         let values = [template, kind, reason.as_str()];
         table::LOST.counter(by, &values).increment(1);
     }
+
+    /// A term began.
+    pub(super) fn term_began(&self, by: &dyn Recorder, levels: &Made<LockLabels, LockLevels>) {
+        self.leading(by, levels).add(1);
+    }
+
+    /// A term ended.
+    pub(super) fn term_ended(
+        &self,
+        how: TermEnd,
+        by: &dyn Recorder,
+        levels: &Made<LockLabels, LockLevels>,
+    ) {
+        self.leading(by, levels).add(-1);
+        let LockLabels { template, kind } = self.labels;
+        let values = [template, kind, how.as_str()];
+        table::TERMS.counter(by, &values).increment(1);
+    }
+
+    fn leading(&self, by: &dyn Recorder, levels: &Made<LockLabels, LockLevels>) -> &LevelGauge {
+        let levels = levels.get(self.labels, LockLevels::default);
+        let make = || leading_gauge(self.labels, by, &levels);
+        self.leading.get_or_init(make)
+    }
+}
+
+fn leading_gauge(labels: LockLabels, by: &dyn Recorder, levels: &LockLevels) -> LevelGauge {
+    let gauge = table::LEADING.gauge(by, &[labels.template, labels.kind]);
+    LevelGauge::new(gauge, levels.leading.clone())
 }

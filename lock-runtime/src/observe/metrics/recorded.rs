@@ -69,7 +69,8 @@ impl Recorded {
             lock
         };
         match event.what {
-            What::Asked => {}
+            // The gauges without labels are there from now on.
+            What::Asked | What::Started | What::Unreachable { .. } => {}
             What::Queued => lock().waiting.add(1),
             What::Granted { waited, how } => {
                 let lock = ended("granted", waited);
@@ -86,6 +87,8 @@ impl Recorded {
             What::Lost { reason, held } => lock().lost(reason, held, by),
             What::Released { held } => lock().released(held),
             What::Renewed { late } => self.renewed(late.is_zero(), by),
+            What::TermBegan => lock().term_began(by, &levels.locks),
+            What::TermEnded { how, .. } => lock().term_ended(how, by, &levels.locks),
             What::Undoing { pending } | What::Undone { pending } => self.undo_pending.set(pending),
             What::Command { verb, took, error } => self.commanded(verb, took, error, by),
             What::Connected { server } => {

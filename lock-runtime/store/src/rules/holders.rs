@@ -70,6 +70,13 @@ impl Holders {
         (!self.is_empty() && !self.exclusive).then_some(self.of)
     }
 
+    /// The permits that all holders have, of that capacity.
+    #[must_use]
+    pub fn permits(&self) -> Option<Permits> {
+        let count = u32::try_from(self.used).unwrap_or(u32::MAX);
+        self.capacity().map(|of| Permits { count, of })
+    }
+
     /// True if the lock is held as another kind than requested: exclusive, read-write or semaphore.
     #[must_use]
     pub fn is_other_kind(&self, permits: Option<Permits>) -> bool {

@@ -284,6 +284,7 @@ pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<LockFound>, R::Er
     if let Some((holder, ends)) = holders.last() {
         found.holder = Some(holder);
         found.remaining = Some(ends - now);
+        found.permits = holders.permits();
     }
     Ok(Some(found))
 }

@@ -1,8 +1,8 @@
 //! The operations on locks, but for the [acquire of one](crate::acquire).
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Queue,
-    Release, Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Permits,
+    Queue, Release, Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
@@ -220,7 +220,7 @@ impl PostgresStore {
 
     pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
         let statement = Statement::new(
-            "SELECT code, holder, permits, remaining, holders, waiting \
+            "SELECT code, holder, permits, remaining, holders, waiting, taken, of_all \
              FROM lock_store.inspect($1)",
             vec![Param::bytes(self.name(&key))],
         );
@@ -280,6 +280,12 @@ fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);
+        let taken = row.get::<Option<i64>>("taken")?;
+        let of_all = row.get::<Option<i32>>("of_all")?;
+        found.permits = taken.zip(of_all).map(|(taken, of_all)| Permits {
+            count: u32::try_from(taken).unwrap_or(u32::MAX),
+            of: u32::try_from(of_all).unwrap_or(0),
+        });
     }
     Ok(Some(found))
 }

@@ -861,10 +861,11 @@ BEGIN
     PERFORM tidy(n, t);
 END $$;
 
--- `code` 2: a latch. The holder is the one whose lease ends last.
+-- `code` 2: a latch. The holder is the one whose lease ends last. `taken`: the permits of all
+-- holders, `of_all`: how many there are by the last holder's request.
 CREATE OR REPLACE FUNCTION lock_store.inspect(
     n bytea, OUT code integer, OUT holder bytea, OUT permits integer, OUT remaining bigint,
-    OUT holders bigint, OUT waiting bigint
+    OUT holders bigint, OUT waiting bigint, OUT taken bigint, OUT of_all integer
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
 DECLARE
     t timestamptz := clock_timestamp();
@@ -875,14 +876,15 @@ BEGIN
         code := 2;
         RETURN;
     END IF;
-    SELECT x.owner, x.permits, micros(x.ends) - micros(t), x.holders
-    INTO holder, permits, remaining, holders
+    SELECT x.owner, x.permits, micros(x.ends) - micros(t), x.holders, x.taken, x.capacity
+    INTO holder, permits, remaining, holders, taken, of_all
     FROM (
-        SELECT y.*, count(*) OVER () AS holders FROM (
-            SELECT h.owner, NULL::integer AS permits, h.ends FROM hold h
+        SELECT y.*, count(*) OVER () AS holders, sum(y.permits) OVER () AS taken FROM (
+            SELECT h.owner, NULL::integer AS permits, h.ends, NULL::integer AS capacity FROM hold h
             WHERE h.name = n AND h.owner IS NOT NULL AND h.ends > t
             UNION ALL
-            SELECT s.owner, s.permits, s.ends FROM share s WHERE s.name = n AND s.ends > t
+            SELECT s.owner, s.permits, s.ends, (SELECT h.capacity FROM hold h WHERE h.name = n)
+            FROM share s WHERE s.name = n AND s.ends > t
         ) y
     ) x ORDER BY x.ends DESC, x.owner DESC LIMIT 1;
     SELECT count(*) INTO waiting FROM place WHERE name = n;

@@ -6,10 +6,10 @@ use lock_store::{Capabilities, Wish};
 
 use super::engine::Engine;
 use super::{
-    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
-    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes,
-    rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks,
-    together, turns, unpolled, verbs, views, waiting,
+    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaders,
+    leaving, losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing,
+    runtimes, rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch,
+    tasks, together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -39,6 +39,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (keys::BEHAVIOURS, keys::WITHOUT_A_QUEUE, ALL),
     (latch::BEHAVIOURS, &[], LATCH),
     (latch_verbs::BEHAVIOURS, &[], LATCH),
+    (leaders::BEHAVIOURS, leaders::WITHOUT_A_QUEUE, QUEUE),
     (leaving::BEHAVIOURS, leaving::WITHOUT_A_QUEUE, QUEUE),
     (losing::BEHAVIOURS, losing::WITHOUT_A_QUEUE, QUEUE),
     (multi_hold::BEHAVIOURS, multi_hold::WITHOUT_A_QUEUE, QUEUE),

@@ -27,6 +27,7 @@ mod holders;
 mod keys;
 mod latch;
 mod latch_verbs;
+mod leaders;
 mod leaving;
 mod losing;
 mod multi_hold;

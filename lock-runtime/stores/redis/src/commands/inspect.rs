@@ -1,6 +1,6 @@
 //! The script that reports the holders of a lock.
 
-use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey};
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -12,14 +12,15 @@ impl RedisStore {
         key: LockKey,
         by: Instant,
     ) -> Result<Answer<Option<LockFound>>, Failure> {
-        let reply: Reply<(Option<Vec<u8>>, i64, usize, usize)> =
-            self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
+        type InspectReply = (Option<Vec<u8>>, i64, usize, usize, u32, u32);
+        let reply: Reply<InspectReply> = self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
         Ok(reply.map(|value| {
-            let (holder, pttl, waiting, holders) = value.ok()?;
+            let (holder, pttl, waiting, holders, count, of) = value.ok()?;
             let mut found = LockFound::free(waiting);
             found.holder = holder.map(|value| FoundHolder::parse(&value));
             found.holders = holders;
             found.remaining = remaining(pttl);
+            found.permits = (of > 0).then_some(Permits { count, of });
             Some(found)
         }))
     }
