@@ -71,7 +71,7 @@ pub use owner::{ClientId, Holder, Owner};
 pub use pause::Pause;
 pub use percent::percent_decoded;
 pub use permits::Permits;
-pub use rate::{RateRequest, Rated};
+pub use rate::{MAX_EXACT, RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,

@@ -160,7 +160,10 @@ impl MemoryClient {
         let mut server = self.store.lock();
         let now = self.clock.now();
         let name = self.name(&request.key);
-        server.rates.take(name, now, request)
+        match request.window {
+            Some(window) => server.pass_logs.take(name, now, window, request),
+            None => server.rates.take(name, now, request),
+        }
     }
 
     /// Runs one operation on a latch; `None` if the key is a held lock.

@@ -183,6 +183,16 @@ CREATE TABLE IF NOT EXISTS lock_store.rate (
     debt bigint NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
+-- An exact limit's lines in the order of passing. `at` and `ends` are microseconds since 1970,
+-- `times` are microseconds after `at`.
+CREATE TABLE IF NOT EXISTS lock_store.pass_log (
+    name bytea PRIMARY KEY,
+    at bigint NOT NULL,
+    times bigint[] NOT NULL,
+    counts integer[] NOT NULL,
+    ends bigint NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+
 CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
 LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ SELECT 1 $$;
@@ -983,6 +993,66 @@ END $$;
 
 -- `code`: 0 set before, 1 set, 2 it is a lock, 3 untimely.
 CREATE OR REPLACE FUNCTION lock_store.latch_set(
+-- An exact limit, in microseconds. Passes within `share` have one line. `left_over` is NULL if
+-- nothing was taken.
+CREATE OR REPLACE FUNCTION lock_store.rate_at_most(
+    n bytea, frame bigint, most bigint, wanted bigint, wait bigint, share bigint,
+    OUT delay bigint, OUT left_over bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    l pass_log;
+    t bigint;
+    past bigint;
+    moments bigint[];
+    numbers integer[];
+    size integer;
+    taken bigint := wanted;
+BEGIN
+    LOOP
+        SELECT * INTO l FROM pass_log WHERE name = n FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO pass_log (name, at, times, counts, ends) VALUES (n, 0, '{}', '{}', 0)
+        ON CONFLICT (name) DO NOTHING;
+    END LOOP;
+    t := micros(clock_timestamp());
+    past := greatest(t - l.at, 0);
+    SELECT array_agg(x.moment - past ORDER BY x.line), array_agg(x.number ORDER BY x.line)
+    INTO moments, numbers
+    FROM unnest(l.times, l.counts) WITH ORDINALITY x (moment, number, line)
+    WHERE x.moment - past > -frame;
+    size := coalesce(array_length(moments, 1), 0);
+    delay := greatest(moments[size], 0);
+    FOR i IN REVERSE size..1 LOOP
+        taken := taken + numbers[i];
+        IF taken > most THEN
+            delay := greatest(delay, moments[i] + frame);
+            EXIT;
+        END IF;
+    END LOOP;
+    IF delay > wait THEN
+        -- If the clock was set back, all would be refused for that long. The log counts from now.
+        IF t < l.at THEN
+            UPDATE pass_log SET at = t, times = moments, counts = numbers,
+                ends = t + greatest(moments[size], 0) + frame
+            WHERE name = n;
+        END IF;
+        RETURN;
+    END IF;
+    left_over := CASE delay WHEN 0 THEN greatest(most - taken, 0) ELSE 0 END;
+    IF wanted > 0 THEN
+        IF moments[size] = delay OR delay - moments[size - 1] <= share THEN
+            moments[size] := delay;
+            numbers[size] := numbers[size] + wanted;
+        ELSE
+            moments[size + 1] := delay;
+            numbers[size + 1] := wanted;
+        END IF;
+        UPDATE pass_log SET at = t, times = moments, counts = numbers, ends = t + delay + frame
+        WHERE name = n;
+    END IF;
+END $$;
+
     n bytea, o bytea, valid_from bigint, valid_until bigint, counts bigint, ttl bigint,
     OUT code integer, OUT now_is bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
@@ -1162,6 +1232,10 @@ BEGIN
         SELECT name FROM hold h
         WHERE h.special AND (h.owner IS NULL OR h.ends < old)
           AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
+    DELETE FROM pass_log WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM pass_log WHERE ends < micros(old) LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
           AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > t)
           AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
         LIMIT most / 5

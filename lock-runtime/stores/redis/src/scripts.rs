@@ -48,6 +48,7 @@ scripts! {
     QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
     RATE = "version.lua", "rate.lua";
     RIGHTS = "rights.lua";
+    LIMIT = "version.lua", "limit.lua";
     NEEDS = "needs.lua";
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";

@@ -15,6 +15,7 @@ use super::{
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
 const LATCH: &[Wish] = &[Wish::Latch];
 const RATE: &[Wish] = &[Wish::Rate];
+const LIMIT: &[Wish] = &[Wish::ExactRate];
 /// A queue in the store, in the order of arrival.
 const QUEUE: &[Wish] = &[Wish::Fair, Wish::Fencing];
 const ALL: &[Wish] = &[
@@ -40,6 +41,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (latch::BEHAVIOURS, &[], LATCH),
     (latch_verbs::BEHAVIOURS, &[], LATCH),
     (leaving::BEHAVIOURS, leaving::WITHOUT_A_QUEUE, QUEUE),
+    (limits::BEHAVIOURS, &[], LIMIT),
     (losing::BEHAVIOURS, losing::WITHOUT_A_QUEUE, QUEUE),
     (multi_hold::BEHAVIOURS, multi_hold::WITHOUT_A_QUEUE, QUEUE),
     (multi_lock::BEHAVIOURS, multi_lock::WITHOUT_A_QUEUE, QUEUE),

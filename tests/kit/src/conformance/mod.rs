@@ -28,6 +28,7 @@ mod keys;
 mod latch;
 mod latch_verbs;
 mod leaving;
+mod limits;
 mod losing;
 mod multi_hold;
 mod multi_lock;
