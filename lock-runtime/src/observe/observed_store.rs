@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Clock, Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    LatchSet, Link, LockKey, Logged, Namespace, Owner, Queue, RateRequest, Rated, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -113,6 +113,14 @@ impl Store for ObservedStore {
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         self.timed(Verb::Inspect, self.store.inspect(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+        self.timed(Verb::Inspect, self.store.holders(key, by))
+    }
+
+    fn owner_of(&self, shown: Owner) -> Owner {
+        self.store.owner_of(shown)
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {

@@ -9,7 +9,7 @@ use lock_store::memory::MemoryStore;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
     Ended, Failure, Fenced, Finished, HandedOver, Inspection, Instant, LatchCall, LatchCounted,
-    LatchFound, LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated,
+    LatchFound, LatchSet, Link, Listener, LockKey, Logged, Mutex, Owner, Queue, RateRequest, Rated,
     Release, Released, Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError,
     StoreErrorKind, StoreFuture, WakeUp,
 };
@@ -134,6 +134,9 @@ macro_rules! verbs {
             fn capabilities(&self) -> Capabilities {
                 self.store.capabilities()
             }
+            fn owner_of(&self, shown: Owner) -> Owner {
+                self.store.owner_of(shown)
+            }
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
             }
@@ -195,6 +198,7 @@ verbs! {
     force_release(key: LockKey) -> Option<bool>: Writes;
     latch_leave(place: LatchCall) -> (): Writes;
     inspect(key: LockKey) -> Option<Inspection>: Reads;
+    holders(key: LockKey) -> Option<Vec<String>>: Reads;
     latch_look(key: LockKey) -> LatchFound: Reads;
     ping() -> (): Reads;
 }

@@ -49,7 +49,7 @@ mod tls;
 mod token;
 
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
-pub use client_message::ClientMessage;
+pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};
 pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};

@@ -25,6 +25,7 @@ use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
+use crate::engine::revocations::Revocations;
 use crate::error::LockError;
 use crate::observe::{Events, ObservedStore};
 
@@ -137,7 +138,8 @@ impl LockClientBuilder {
         let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
         let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
-        let messages = Messages::new(local_queues, numbers, names, events.clone());
+        let (revocations, demands) = Revocations::new();
+        let messages = Messages::new(local_queues, numbers, names, revocations, events.clone());
         let messages = Arc::new(messages);
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
@@ -158,7 +160,8 @@ impl LockClientBuilder {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let end = runtime.end.take();
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
+        let (engine, task) =
+            Engine::new(clock, store, messages, (questions, demands), defaults, end);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());

@@ -259,6 +259,10 @@ impl Store for MemoryClient {
         Self::reply(self.with(&key, |record| rules::inspect(record)))
     }
 
+    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+        Self::reply(self.with(&key, |record| rules::holders(record)))
+    }
+
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |record| rules::force_release(record)))
     }

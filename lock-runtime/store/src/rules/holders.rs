@@ -29,6 +29,13 @@ fn of(owner: Owner) -> HoldId {
     HoldId { owner, kept: 0 }
 }
 
+/// A hold, as Redis shows it.
+fn shown(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> String {
+    let kept = if kept > 0 { ":kept" } else { "" };
+    let permits = permits.map(|permits| format!(":{}", permits.count));
+    format!("{owner}{kept}{}", permits.unwrap_or_default())
+}
+
 impl Holders {
     /// Removes holds whose lease has ended.
     pub fn sweep(&mut self, now: Instant) {
@@ -179,13 +186,13 @@ impl Holders {
     /// The holder whose lease ends last, as Redis shows it, and when.
     #[must_use]
     pub fn last(&self) -> Option<(String, Instant)> {
-        let (HoldId { owner, kept }, hold) = self.leases.last()?;
-        let kept = if kept > 0 { ":kept" } else { "" };
-        let permits = hold
-            .permits
-            .map(|permits| format!(":{}", permits.count))
-            .unwrap_or_default();
-        Some((format!("{owner}{kept}{permits}"), hold.expires))
+        let (id, hold) = self.leases.last()?;
+        Some((shown(id, hold.permits), hold.expires))
+    }
+
+    /// All holders, as Redis shows them.
+    pub fn all(&self) -> impl Iterator<Item = String> {
+        self.leases.iter().map(|(id, hold)| shown(id, hold.permits))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those

@@ -229,6 +229,9 @@ fn end(holders: &mut Holders, claim: &Claim, now: Instant, keep: Duration) -> bo
     held
 }
 
+/// A list of holders is no longer.
+const MOST_HOLDERS: usize = 1_000;
+
 const fn released(held: bool) -> Released {
     if held {
         Released::Released
@@ -286,6 +289,14 @@ pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<Inspection>, R::E
         found.remaining = Some(ends - now);
     }
     Ok(Some(found))
+}
+
+/// See [`Store::holders`](crate::Store::holders).
+pub fn holders<R: LockRecord>(record: &mut R) -> Result<Option<Vec<String>>, R::Error> {
+    if record.is_latch()? {
+        return Ok(None);
+    }
+    Ok(Some(record.holders().all().take(MOST_HOLDERS).collect()))
 }
 
 /// See [`Store::force_release`](crate::Store::force_release).

@@ -21,8 +21,8 @@ pub use bucket::TokenBucket;
 pub use holders::{Hold, HoldId, Holders};
 pub use latch::{Latch, LatchRecord};
 pub use lock::{
-    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, refuse_one,
-    release, renew, shrink,
+    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, holders, inspect,
+    refuse_one, release, renew, shrink,
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};

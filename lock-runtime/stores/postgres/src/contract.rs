@@ -51,6 +51,10 @@ impl Store for PostgresStore {
         Box::pin(self.inspects(key, by))
     }
 
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+        Box::pin(self.list_holders(key, by))
+    }
+
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(self.forces(key, by))
     }

@@ -228,6 +228,19 @@ impl PostgresStore {
             .await
     }
 
+    pub(crate) async fn list_holders(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Done<Option<Vec<String>>> {
+        let statement = Statement::new(
+            "SELECT code, owners, shares FROM lock_store.holders($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        self.call(by, statement, one(|row| holders(&row), || None))
+            .await
+    }
+
     pub(crate) async fn forces(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
         let statement = Statement::new(
             "SELECT held, told, tokens FROM lock_store.force_release($1)",
@@ -264,6 +277,23 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
+/// A holder, as Redis shows it.
+fn shown(holder: &[u8], permits: Option<i32>) -> Option<String> {
+    let kept = if is_kept(holder) { ":kept" } else { "" };
+    let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
+    owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"))
+}
+
+fn holders(row: &Values<'_>) -> Read<Option<Vec<String>>> {
+    if row.get::<i32>("code")? == 2 {
+        return Ok(None);
+    }
+    let (owners, shares): (Vec<&[u8]>, Vec<i32>) = (row.get("owners")?, row.get("shares")?);
+    let all = owners.into_iter().zip(shares);
+    let all = all.filter_map(|(owner, share)| shown(owner, (share > 0).then_some(share)));
+    Ok(Some(all.collect()))
+}
+
 fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
@@ -271,10 +301,7 @@ fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
     let waiting: i64 = row.get("waiting")?;
     let mut found = Inspection::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        let kept = if is_kept(holder) { ":kept" } else { "" };
-        let permits: Option<i32> = row.get("permits")?;
-        let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
-        found.holder = owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"));
+        found.holder = shown(holder, row.get("permits")?);
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);

@@ -898,6 +898,30 @@ BEGIN
     SELECT count(*) INTO waiting FROM place WHERE name = n;
 END $$;
 
+-- All holders, up to a thousand.
+CREATE OR REPLACE FUNCTION lock_store.holders(
+    n bytea, OUT code integer, OUT owners bytea[], OUT shares integer[]
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+BEGIN
+    PERFORM expect_primary();
+    code := 0;
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(x.owner), '{}'), coalesce(array_agg(x.permits), '{}')
+    INTO owners, shares
+    FROM (
+        SELECT h.owner, 0 AS permits FROM hold h
+        WHERE h.name = n AND h.owner IS NOT NULL AND h.ends > t
+        UNION ALL
+        SELECT s.owner, s.permits FROM share s WHERE s.name = n AND s.ends > t
+        LIMIT 1000
+    ) x;
+END $$;
+
 -- For use in a transaction of your own: fails unless the lock is held with this token. Until the
 -- transaction ends, nobody else gets the lock, also if its lease ends meanwhile.
 CREATE OR REPLACE FUNCTION lock_store.lock_check(n bytea, fencing_token bigint) RETURNS void
@@ -969,30 +993,6 @@ BEGIN
     END IF;
 END $$;
 
--- The state of a latch. `code`: 0 not set, 1 set, 2 it is a lock.
-CREATE OR REPLACE FUNCTION lock_store.latch_look(
-    n bytea, OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
-    OUT remaining bigint
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
-DECLARE
-    t timestamptz := clock_timestamp();
-    l latch;
-BEGIN
-    PERFORM expect_primary();
-    IF is_lock(n, t) THEN
-        code := 2;
-        RETURN;
-    END IF;
-    SELECT * INTO l FROM latch WHERE name = n AND ends > t;
-    code := CASE WHEN FOUND THEN 1 ELSE 0 END;
-    left_over := l.count;
-    generation := l.generation;
-    opened := l.opened;
-    remaining := micros(l.ends) - micros(t);
-END $$;
-
--- `code`: 0 set before, 1 set, 2 it is a lock, 3 untimely.
-CREATE OR REPLACE FUNCTION lock_store.latch_set(
 -- An exact limit, in microseconds. Passes within `share` have one line. `left_over` is NULL if
 -- nothing was taken.
 CREATE OR REPLACE FUNCTION lock_store.rate_at_most(
@@ -1053,6 +1053,30 @@ BEGIN
     END IF;
 END $$;
 
+-- The state of a latch. `code`: 0 not set, 1 set, 2 it is a lock.
+CREATE OR REPLACE FUNCTION lock_store.latch_look(
+    n bytea, OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
+    OUT remaining bigint
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+    l latch;
+BEGIN
+    PERFORM expect_primary();
+    IF is_lock(n, t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT * INTO l FROM latch WHERE name = n AND ends > t;
+    code := CASE WHEN FOUND THEN 1 ELSE 0 END;
+    left_over := l.count;
+    generation := l.generation;
+    opened := l.opened;
+    remaining := micros(l.ends) - micros(t);
+END $$;
+
+-- `code`: 0 set before, 1 set, 2 it is a lock, 3 untimely.
+CREATE OR REPLACE FUNCTION lock_store.latch_set(
     n bytea, o bytea, valid_from bigint, valid_until bigint, counts bigint, ttl bigint,
     OUT code integer, OUT now_is bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
@@ -1208,6 +1232,10 @@ BEGIN
         LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS removed = ROW_COUNT;
     more := more OR removed = most;
+    DELETE FROM pass_log WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM pass_log WHERE ends < micros(old) LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
     DELETE FROM latch_call WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM latch_call WHERE ends < t LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS removed = ROW_COUNT;
@@ -1232,10 +1260,6 @@ BEGIN
         SELECT name FROM hold h
         WHERE h.special AND (h.owner IS NULL OR h.ends < old)
           AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
-    DELETE FROM pass_log WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM pass_log WHERE ends < micros(old) LIMIT most FOR UPDATE SKIP LOCKED));
-    GET DIAGNOSTICS removed = ROW_COUNT;
-    more := more OR removed = most;
           AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > t)
           AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
         LIMIT most / 5

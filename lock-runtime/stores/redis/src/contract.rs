@@ -45,6 +45,10 @@ impl Store for RedisStore {
         Box::pin(self.inspect_now(key, by))
     }
 
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+        Box::pin(self.holders_now(key, by))
+    }
+
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(self.force_release_now(key, by))
     }

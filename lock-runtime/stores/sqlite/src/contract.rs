@@ -72,6 +72,11 @@ impl Store for SqliteStore {
         self.call_lock(by, name, move |record| rules::inspect(record))
     }
 
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+        let name = self.name(&key);
+        self.call_lock(by, name, move |record| rules::holders(record))
+    }
+
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         let name = self.name(&key);
         self.call_lock(by, name, move |record| rules::force_release(record))

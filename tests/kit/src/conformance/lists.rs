@@ -7,9 +7,9 @@ use lock_store::{Capabilities, Wish};
 use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
-    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes,
-    rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks,
-    together, turns, unpolled, verbs, views, waiting,
+    limits, losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing,
+    revoking, runtimes, rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored,
+    stored_latch, tasks, together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -50,6 +50,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (rates::BEHAVIOURS, &[], RATE),
     (reentrancy::BEHAVIOURS, reentrancy::WITHOUT_A_QUEUE, QUEUE),
     (releasing::BEHAVIOURS, releasing::WITHOUT_A_QUEUE, QUEUE),
+    (revoking::BEHAVIOURS, revoking::WITHOUT_A_QUEUE, SHARES),
     (runtimes::BEHAVIOURS, runtimes::WITHOUT_A_QUEUE, QUEUE),
     (rw_lock::BEHAVIOURS, &[], SHARES),
     (rw_lock_holds::BEHAVIOURS, &[], SHARES),
@@ -74,6 +75,7 @@ const BESIDES: &[(&str, Needs)] = &[
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
+    ("revoking::", Needs::Messages),
     ("turns::a_passed_hold_lives", Needs::ExactLeases),
 ];
 

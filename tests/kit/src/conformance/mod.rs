@@ -37,6 +37,7 @@ mod outages;
 mod rates;
 mod reentrancy;
 mod releasing;
+mod revoking;
 mod runtimes;
 mod rw_lock;
 mod rw_lock_holds;

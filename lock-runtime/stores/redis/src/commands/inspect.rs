@@ -1,4 +1,4 @@
-//! The script that reports the holders of a lock.
+//! The scripts that report the holders of a lock.
 
 use lock_store::{Answer, Failure, Inspection, Instant, LockKey};
 
@@ -22,5 +22,15 @@ impl RedisStore {
             found.remaining = remaining(pttl);
             Some(found)
         }))
+    }
+
+    pub(crate) async fn holders_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Vec<String>>>, Failure> {
+        let reply: Reply<Vec<Vec<u8>>> = self.one(by, &scripts::HOLDERS, &key, |_| ()).await?;
+        let shown = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+        Ok(reply.map(|value| Some(value.ok()?.into_iter().map(shown).collect())))
     }
 }
