@@ -82,8 +82,15 @@ impl GivenOption<'_> {
     /// Every key is read, also after a wrong one.
     fn interpret_keys(&mut self, expression: &Expr) -> Value {
         let Expr::Array(array) = expression else {
-            let what = "a list of templates or expressions in brackets";
-            return self.refuse_value(expression, what);
+            let Spelling { name, example, .. } = self.spelling;
+            return self.refuse(
+                expression,
+                format!(
+                    "`{name}` is a list of templates or expressions in brackets: write, for example, \
+                     `{example}`; if only the call knows how many there are, leave the attribute out \
+                     and write `client.multi_lock(keys).run(async {{ … }}).await`"
+                ),
+            );
         };
         self.check_number_of_keys(array);
         let mut literals = HashSet::new();

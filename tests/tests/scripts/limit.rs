@@ -136,6 +136,10 @@ async fn a_clock_that_is_set_back_costs_a_window_at_most() {
     let refused = stage.run("LIMIT", &["log"], ask).await;
     assert_eq!(refused.reply, "[0, 1998000, 0]");
     stage.now += 1_998_000;
+    // A line is over at the end of its window.
+    let look = ["2000000", "3", "0", "0", "0"];
+    let seen = stage.run("LIMIT", &["log"], look).await;
+    assert_eq!(seen.reply, "[1, 0, 1]");
     let passed = stage.run("LIMIT", &["log"], ask).await;
     assert_eq!(passed.reply, "[1, 0, 0]");
 }
