@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
-use super::listed::Listed;
 use crate::config::OnLost;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
@@ -442,5 +441,29 @@ impl fmt::Debug for Guard {
             .field("fencing_token", &self.fencing_token())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
+    }
+}
+
+/// Which part of a hold each key of a guard is. Nearly always there is one.
+enum Listed {
+    One(usize),
+    Several(Box<[usize]>),
+}
+
+impl Listed {
+    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                Self::Several(first.into_iter().chain(second).chain(parts).collect())
+            }
+        }
+    }
+
+    fn as_slice(&self) -> &[usize] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 mod guard;
 mod latch;
-mod listed;
 mod rate;
 mod rate_limiter;
 mod request;

@@ -3,9 +3,8 @@
 mod access;
 mod client_name;
 mod connect;
-mod postgres;
+mod engines;
 mod servers;
-mod sqlite;
 mod url_settings;
 
 use std::fmt;

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::LockClient;
-use crate::engine::reentrancy::of_task::OfTask;
+use crate::engine::reentrancy::call_chain::OfTask;
 use crate::error::LockError;
 
 static GLOBAL: RwLock<Option<LockClient>> = RwLock::new(None);

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{LockKey, Namespace};
+use lock_store::{FoundHolder, LockKey, Namespace};
 
 use self::view::View;
 use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
@@ -90,6 +90,18 @@ pub struct Inspection {
     /// Places in the store's queue. Each process has at most one for each key, unless requests are
     /// fair.
     pub waiting: usize,
+}
+
+/// What people see of a holder: not enough to release its lock.
+fn beginning(holder: FoundHolder) -> String {
+    let text = match holder {
+        FoundHolder::Owner { owner, .. } => owner.to_string(),
+        FoundHolder::Foreign(text) => text,
+    };
+    match text.char_indices().nth(8) {
+        Some((at, _)) => format!("{}…", text[..at].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
 }
 
 impl LockClient {
@@ -273,15 +285,11 @@ impl LockClient {
         let key = self.key(key);
         let found = self.engine.inspect(key.clone()).await?;
         let held_by = match &found.holder {
-            Some(holder) => Some(self.engine.names_holder(&key, holder).await),
+            Some(holder) => Some(self.engine.names_holder(&key, holder.who()).await),
             None => None,
         };
-        let shown = |holder: String| match holder.char_indices().nth(8) {
-            Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
-            None => holder.escape_debug().to_string(),
-        };
         Ok(Inspection {
-            holder: found.holder.map(shown),
+            holder: found.holder.map(beginning),
             held_by,
             holders: found.holders,
             remaining: found.remaining,

@@ -20,7 +20,6 @@ pub(crate) mod local_queue;
 pub(crate) mod messages;
 mod observed;
 mod other_limits;
-mod process;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
 pub(crate) mod request_numbers;
@@ -230,5 +229,38 @@ impl Drop for Engine {
         self.watchdog.close();
         self.local_queues.stop();
         self.views_used.notify_one();
+    }
+}
+
+/// `fork()` copies a client's memory, and neither its thread nor a connection of its own.
+///
+/// The copy would go on with the same owner tokens as the original and so hold what that holds, or
+/// wait for ever for a thread that is not there. So the process id is checked before each request
+/// and each release, before any lock is taken that another thread may have had at the fork. It
+/// costs one short system call.
+impl Engine {
+    /// Whether this is a copy, in a child process.
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// Refuses everything in a child process.
+    fn check_process(&self) -> Result<(), LockError> {
+        if self.is_forked() {
+            return Err(LockError::config(
+                "the client was made before a fork, and its thread is not in this process; \
+                 connect in the child",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The same, and every request after a shutdown.
+    fn check_client(&self) -> Result<(), LockError> {
+        self.check_process()?;
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        Ok(())
     }
 }

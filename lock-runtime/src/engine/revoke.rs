@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::{ClientMessage, Holder, Instant, LockKey, Owner, RevokeAnswer};
+use lock_store::{ClientMessage, FoundHolder, Instant, LockKey, Owner, RevokeAnswer};
 
 use super::Engine;
 use super::hold::Hold;
@@ -22,28 +22,28 @@ const REPEAT: Duration = Duration::from_secs(1);
 /// A holder that is to give up the lock.
 #[derive(Debug)]
 struct ToRevoke {
-    /// As the store shows it, without permits.
-    text: String,
-    holder: Holder,
+    found: FoundHolder,
     /// When it was asked.
     asked: Option<Instant>,
 }
 
 impl ToRevoke {
-    fn new(shown: &str) -> Self {
-        let text = shown.split(':').next().unwrap_or_default().to_owned();
-        let holder = Holder::parse(shown.as_bytes());
-        Self {
-            text,
-            holder,
-            asked: None,
+    /// Whose hold it is, if something may run under it.
+    fn owner(&self) -> Option<Owner> {
+        match &self.found {
+            FoundHolder::Owner {
+                owner, kept: false, ..
+            } => Some(*owner),
+            _ => None,
         }
     }
 
-    fn owner(&self) -> Option<Owner> {
-        match self.holder {
-            Holder::Owner(owner) => Some(owner),
-            Holder::Kept | Holder::Foreign(_) => None,
+    fn is_same(&self, found: &FoundHolder) -> bool {
+        match (&self.found, found) {
+            (FoundHolder::Owner { owner, .. }, FoundHolder::Owner { owner: other, .. }) => {
+                owner == other
+            }
+            (one, other) => one == other,
         }
     }
 }
@@ -101,7 +101,9 @@ impl Engine {
         let holders = self.ask(Some(key), command).await?;
         let holders =
             holders.ok_or_else(|| LockError::key_conflict(key.clone(), KeyKind::NoLock))?;
-        Ok(holders.iter().map(|shown| ToRevoke::new(shown)).collect())
+        let asked = None;
+        let one = |found| ToRevoke { found, asked };
+        Ok(holders.into_iter().map(one).collect())
     }
 
     /// Asks each that has not answered.
@@ -156,11 +158,11 @@ impl Engine {
         let known = one
             .owner()
             .and_then(|owner| self.revocations.answered(owner));
-        let why = match (one.holder, &known) {
-            (Holder::Kept, _) => WhyHeld::Kept,
-            (Holder::Foreign(_), _) => WhyHeld::Foreign,
-            (Holder::Owner(_), None) => WhyHeld::NoAnswer,
-            (Holder::Owner(_), Some(known)) => match known.answer {
+        let why = match (&one.found, &known) {
+            (FoundHolder::Owner { kept: true, .. }, _) => WhyHeld::Kept,
+            (FoundHolder::Foreign(_), _) => WhyHeld::Foreign,
+            (FoundHolder::Owner { .. }, None) => WhyHeld::NoAnswer,
+            (FoundHolder::Owner { .. }, Some(known)) => match known.answer {
                 RevokeAnswer::Refuses => WhyHeld::Refused,
                 _ => WhyHeld::Running,
             },
@@ -205,9 +207,9 @@ impl Engine {
 fn drop_ended(left: &mut Vec<ToRevoke>, there: &[ToRevoke]) -> usize {
     let before = left.len();
     left.retain_mut(|one| {
-        let now = there.iter().find(|now| now.text == one.text);
+        let now = there.iter().find(|now| one.is_same(&now.found));
         if let Some(now) = now {
-            one.holder = now.holder;
+            one.found = now.found.clone();
         }
         now.is_some()
     });

@@ -55,12 +55,9 @@ impl Engine {
         }
     }
 
-    /// Who wrote this into a key. Waits a moment for what its client says.
-    pub(crate) async fn names_holder(&self, key: &LockKey, holder: &str) -> HeldBy {
-        let (holder, by) = (
-            Holder::parse(holder.as_bytes()),
-            self.clock.now() + ANSWERED,
-        );
+    /// Who the holder of a key is. Waits a moment for what its client says.
+    pub(crate) async fn names_holder(&self, key: &LockKey, holder: Holder) -> HeldBy {
+        let by = self.clock.now() + ANSWERED;
         self.asks_for_name(key, Some(holder));
         let Holder::Owner(owner) = holder else {
             return self.held_by(key, Some(holder));

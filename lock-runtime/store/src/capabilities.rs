@@ -50,6 +50,12 @@ pub struct Capabilities {
     /// of its connection. `None`: for the lease that it asks for. What a
     /// [failure](crate::Failure::until) says goes before this.
     pub late: Option<Duration>,
+    /// Whether it tells a server that is slow from one that is silent. Then an
+    /// [acquire](crate::Store::acquire) has the time of its request, and the engine itself fails
+    /// one that a silent server does not answer within [`Timeouts::command`].
+    ///
+    /// [`Timeouts::command`]: crate::timing::Timeouts::command
+    pub tells_slow: bool,
     /// Whether another server takes over when one fails. Then it pays to wait longer for an answer.
     pub fails_over: bool,
 }
@@ -132,6 +138,7 @@ impl Capabilities {
             hears: Hears::Messages,
             tells: true,
             late: None,
+            tells_slow: false,
             fails_over: false,
         }
     }

@@ -22,6 +22,8 @@ use crate::listed_store::ListedLocks;
 use crate::seeded::Seeded;
 
 const STEPS: usize = 300;
+/// How far the engine's clock may be ahead of the rules'.
+const OWN_TIME: Duration = Duration::from_millis(100);
 /// In milliseconds. The short ones, which are the engine's own, decide about places.
 const LONG_TICKS: [u64; 2] = [400_000, 1_100_000];
 
@@ -30,10 +32,11 @@ pub trait Ages {
     /// The store of one more client, in the namespace `lock`.
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store>;
     /// In milliseconds: after two of these a client stands still, and after three a wait of 2.75 s
-    /// has ended. What is less than that is left to the test's own duration.
+    /// has ended.
     fn tick(&self) -> u64;
-    /// Lets time pass: all that is stored ends earlier by so many milliseconds.
-    fn age(&self, millis: u64) -> Asks<'_, ()>;
+    /// Lets time pass: all that is stored ends this many milliseconds earlier. Less than zero
+    /// takes back time that passed by itself, if the engine has a clock of its own.
+    fn age(&self, millis: i64) -> Asks<'_, ()>;
     /// False: it forgets suspended places at other times than by the rules, which do so when
     /// somebody asks.
     fn forgets_when_asked(&self) -> bool {
@@ -52,6 +55,8 @@ struct Both<'e> {
     listed: ListedLocks,
     rules: Side,
     steps: Vec<String>,
+    /// Since when the engine's own time has not been taken back.
+    since: Instant,
 }
 
 impl<'e> Both<'e> {
@@ -72,10 +77,12 @@ impl<'e> Both<'e> {
             listed,
             rules,
             steps: Vec::new(),
+            since: Instant::now(),
         }
     }
 
     fn compare(&mut self, request: &Request, verb: &Verb) -> String {
+        self.take_back_own_time();
         let forgets = self.listed.has_suspended();
         let rules = run(&mut self.rules, request, verb, forgets);
         let expected = self.real.block_on(rules);
@@ -120,7 +127,17 @@ impl<'e> Both<'e> {
     fn pass_time(&mut self, millis: u64) {
         self.steps.push(format!("{millis} ms later"));
         self.listed.pass_time(Duration::from_millis(millis));
-        self.real.block_on(self.engine.age(millis));
+        self.real.block_on(self.engine.age(millis.cast_signed()));
+    }
+
+    /// For the rules, no time passes but the ticks.
+    fn take_back_own_time(&mut self) {
+        let own = self.since.elapsed();
+        if own > OWN_TIME {
+            self.since += own;
+            let millis = i64::try_from(own.as_millis()).unwrap();
+            self.real.block_on(self.engine.age(-millis));
+        }
     }
 
     /// For messages: the last steps.

@@ -92,8 +92,13 @@ async fn releases_of_one_client_go_together() {
     }
     let row = row_of_k(&server).await;
     let mut releases: JoinSet<_> = guards.into_iter().map(|guard| guard.release()).collect();
-    waits_for_a_row(&server).await;
-    assert_eq!(server.number(AT_THE_ROW).await, 1);
+    // It gives up at times, and comes again.
+    eventually("they wait together", async || {
+        let waiting = server.number(AT_THE_ROW).await;
+        assert!(waiting <= 1, "{waiting}");
+        waiting == 1
+    })
+    .await;
     row.batch_execute("COMMIT").await.unwrap();
     while let Some(released) = releases.join_next().await {
         released.unwrap().unwrap();

@@ -27,7 +27,7 @@ impl Ages for Aged {
         1600
     }
 
-    fn age(&self, millis: u64) -> Asks<'_, ()> {
+    fn age(&self, millis: i64) -> Asks<'_, ()> {
         let by = format!("interval '{millis} milliseconds'");
         let earlier = format!(
             "UPDATE lock_store.hold SET ends = ends - {by};

@@ -17,7 +17,7 @@ impl Ages for Aged {
         1100
     }
 
-    fn age(&self, millis: u64) -> Asks<'_, ()> {
+    fn age(&self, millis: i64) -> Asks<'_, ()> {
         let by = millis * 1_000_000;
         let earlier = format!(
             "BEGIN IMMEDIATE;

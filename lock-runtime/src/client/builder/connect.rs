@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::postgres::{connect_timeout_of, is_postgres, open_postgres};
-use super::sqlite::open_sqlite;
+use super::engines::{connect_timeout_of, is_postgres, open_postgres, open_sqlite};
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};

@@ -13,7 +13,6 @@ mod observed_request;
 mod once;
 mod one;
 mod several;
-mod state;
 mod task;
 
 use lock_store::{LockKey, Wish};

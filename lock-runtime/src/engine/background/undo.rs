@@ -343,10 +343,6 @@ impl Worker {
     async fn undo(self, attempt: Attempt<PendingUndo>) -> Ended {
         let Attempt { tries, mut job } = attempt;
         let late = job.late;
-        if let Some(late) = late {
-            // What comes behind it on the same link undoes it for sure.
-            job.request.via = late.link;
-        }
         let sent = self.clock.now();
         let by = sent + self.command_timeout;
         let result = self.store.abandon(job.request.clone(), by).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Store};
+use lock_store::{Clock, Instant, Link, LockKey, Mutex, Store};
 use tokio::sync::Notify;
 
 use super::schedule::{Schedule, Scheduled};
@@ -258,7 +258,7 @@ impl Watchdog {
     /// The link for all keys of a hold. `None` if they have several.
     fn link_of(&self, hold: &Hold) -> Option<Link> {
         let links = hold.parts().iter();
-        let mut links = links.map(|part| self.store.link_of(&part.key, Queue::Respect));
+        let mut links = links.map(|part| self.store.link_of(&part.key));
         let first = links.next()?;
         links.all(|link| link == first).then_some(first)
     }

@@ -1,8 +1,7 @@
 //! One hold: how long it can be trusted, and the store's commands for it.
 
 mod downgrade;
-pub(super) mod ending;
-mod loss;
+pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;
 mod renewal;

@@ -7,7 +7,6 @@
 //! it was given goes to the next one.
 
 mod handoff;
-mod pass_on;
 pub(super) mod patrol;
 mod queue;
 mod queues;
@@ -20,5 +19,7 @@ mod waiter;
 pub(super) use self::handoff::TakenOver;
 pub(super) use self::queue::Releasing;
 pub(crate) use self::queues::LocalQueues;
-pub(super) use self::state::{Asked, Doing, Handoff, LocalQueue, QueuedRequest, Signal, Tenure};
+pub(super) use self::state::{
+    Asked, Doing, Handoff, HeardGrant, LocalQueue, QueuedRequest, Signal, Tenure,
+};
 pub(super) use self::waiter::Waiter;

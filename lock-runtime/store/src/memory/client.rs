@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connected::Connected;
 use super::latch::Entry;
-use super::lock::{LINK, Record, Step};
+use super::lock::{Connected, LINK, Record, Step};
 use super::name::Name;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
@@ -14,9 +13,9 @@ use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, HandedOver, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
-    StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -255,11 +254,11 @@ impl Store for MemoryClient {
         Self::reply(self.with(key, |record| rules::abandon(record, &request)))
     }
 
-    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Self::reply(self.with(&key, |record| rules::inspect(record)))
     }
 
-    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
         Self::reply(self.with(&key, |record| rules::holders(record)))
     }
 

@@ -5,7 +5,6 @@
 //! gets its own handle.
 
 mod client;
-mod connected;
 #[cfg(feature = "test-util")]
 mod intruder;
 mod latch;

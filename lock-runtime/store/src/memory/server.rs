@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::connected::Connected;
 use super::latch::Latches;
+use super::lock::Connected;
 use super::pass_log::PassLogs;
 use super::rate::Buckets;
 use super::space::Space;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use self::leases::Leases;
 pub use self::leases::{Hold, HoldId};
 use crate::instant::Instant;
-use crate::{Claim, Holder, Owner, Permits};
+use crate::{Claim, FoundHolder, Holder, Owner, Permits};
 
 /// The holders of one lock: one exclusive holder, or several with permits.
 #[derive(Clone, Debug, Default)]
@@ -29,11 +29,12 @@ fn of(owner: Owner) -> HoldId {
     HoldId { owner, kept: 0 }
 }
 
-/// A hold, as Redis shows it.
-fn shown(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> String {
-    let kept = if kept > 0 { ":kept" } else { "" };
-    let permits = permits.map(|permits| format!(":{}", permits.count));
-    format!("{owner}{kept}{}", permits.unwrap_or_default())
+fn found(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> FoundHolder {
+    FoundHolder::Owner {
+        owner,
+        kept: kept > 0,
+        permits: permits.map(|permits| permits.count),
+    }
 }
 
 impl Holders {
@@ -183,16 +184,16 @@ impl Holders {
         Some((holder, expires))
     }
 
-    /// The holder whose lease ends last, as Redis shows it, and when.
+    /// The holder whose lease ends last, and when.
     #[must_use]
-    pub fn last(&self) -> Option<(String, Instant)> {
+    pub fn last(&self) -> Option<(FoundHolder, Instant)> {
         let (id, hold) = self.leases.last()?;
-        Some((shown(id, hold.permits), hold.expires))
+        Some((found(id, hold.permits), hold.expires))
     }
 
-    /// All holders, as Redis shows them.
-    pub fn all(&self) -> impl Iterator<Item = String> {
-        self.leases.iter().map(|(id, hold)| shown(id, hold.permits))
+    /// All holders.
+    pub fn all(&self) -> impl Iterator<Item = FoundHolder> {
+        self.leases.iter().map(|(id, hold)| found(id, hold.permits))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those

@@ -7,8 +7,8 @@ use super::holders::Holders;
 use super::queue::{Turn, Waiting};
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, FoundHolder, Granted, LockFound, Queue,
+    Release, Released, Renewal, Renewed,
 };
 
 /// One lock during one step, as an engine keeps it. No other step sees or changes it meanwhile.
@@ -276,11 +276,11 @@ pub fn abandon<R: LockRecord>(record: &mut R, request: &Acquire) -> Result<Relea
 }
 
 /// See [`Store::inspect`](crate::Store::inspect).
-pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<Inspection>, R::Error> {
+pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<LockFound>, R::Error> {
     if record.is_latch()? {
         return Ok(None);
     }
-    let mut found = Inspection::free(record.places()?);
+    let mut found = LockFound::free(record.places()?);
     let now = record.now();
     let holders = record.holders();
     found.holders = holders.len();
@@ -292,7 +292,7 @@ pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<Inspection>, R::E
 }
 
 /// See [`Store::holders`](crate::Store::holders).
-pub fn holders<R: LockRecord>(record: &mut R) -> Result<Option<Vec<String>>, R::Error> {
+pub fn holders<R: LockRecord>(record: &mut R) -> Result<Option<Vec<FoundHolder>>, R::Error> {
     if record.is_latch()? {
         return Ok(None);
     }
@@ -308,4 +308,11 @@ pub fn force_release<R: LockRecord>(record: &mut R) -> Result<Option<bool>, R::E
     record.holders().clear();
     hand_over(record, None)?;
     Ok(Some(held))
+}
+
+/// The first of the tokens that follow the last one of a lock, or follow none (zero). `micros` is
+/// the store's time since 1970. So a token below it need not be remembered.
+#[must_use]
+pub fn next_token(last: u64, micros: u64) -> u64 {
+    last.saturating_add(1).max(micros)
 }

@@ -15,15 +15,13 @@ mod pass_log;
 mod queue;
 #[cfg(test)]
 mod tests;
-mod tokens;
 
 pub use bucket::TokenBucket;
 pub use holders::{Hold, HoldId, Holders};
 pub use latch::{Latch, LatchRecord};
 pub use lock::{
     LockRecord, abandon, acquire, fence, force_release, grant, hand_over, holders, inspect,
-    refuse_one, release, renew, shrink,
+    next_token, refuse_one, release, renew, shrink,
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};
-pub use tokens::next_token;

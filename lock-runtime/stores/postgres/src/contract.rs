@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreErrorKind, StoreFuture,
+    Finished, FoundHolder, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
 
-use crate::link::LINK;
 use crate::migrate::migrate;
 use crate::news::News;
+use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 
@@ -47,11 +47,11 @@ impl Store for PostgresStore {
         Box::pin(self.abandons(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspects(key, by))
     }
 
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
         Box::pin(self.list_holders(key, by))
     }
 
@@ -154,7 +154,7 @@ impl Store for PostgresStore {
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(async move { Some(self.logs(by).await) })
+        Box::pin(self.logs(by))
     }
 
     fn link(&self) -> Link {

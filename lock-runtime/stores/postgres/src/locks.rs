@@ -1,8 +1,8 @@
 //! The operations on locks, but for the [acquire of one](crate::acquire).
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Claim, Fenced, Inspection, Instant, LockKey, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Queue,
+    Release, Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
@@ -218,7 +218,7 @@ impl PostgresStore {
         self.ends(sql, params, by).await
     }
 
-    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
+    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
         let statement = Statement::new(
             "SELECT code, holder, permits, remaining, holders, waiting \
              FROM lock_store.inspect($1)",
@@ -232,7 +232,7 @@ impl PostgresStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Done<Option<Vec<String>>> {
+    ) -> Done<Option<Vec<FoundHolder>>> {
         let statement = Statement::new(
             "SELECT code, owners, shares FROM lock_store.holders($1)",
             vec![Param::bytes(self.name(&key))],
@@ -277,31 +277,32 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
-/// A holder, as Redis shows it.
-fn shown(holder: &[u8], permits: Option<i32>) -> Option<String> {
-    let kept = if is_kept(holder) { ":kept" } else { "" };
-    let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
-    owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"))
+fn found(holder: &[u8], permits: Option<i32>) -> Option<FoundHolder> {
+    owner_of(holder).map(|owner| FoundHolder::Owner {
+        owner,
+        kept: is_kept(holder),
+        permits: permits.map(i32::unsigned_abs),
+    })
 }
 
-fn holders(row: &Values<'_>) -> Read<Option<Vec<String>>> {
+fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }
     let (owners, shares): (Vec<&[u8]>, Vec<i32>) = (row.get("owners")?, row.get("shares")?);
     let all = owners.into_iter().zip(shares);
-    let all = all.filter_map(|(owner, share)| shown(owner, (share > 0).then_some(share)));
+    let all = all.filter_map(|(owner, share)| found(owner, (share > 0).then_some(share)));
     Ok(Some(all.collect()))
 }
 
-fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
+fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }
     let waiting: i64 = row.get("waiting")?;
-    let mut found = Inspection::free(usize::try_from(waiting).unwrap_or(0));
+    let mut found = LockFound::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        found.holder = shown(holder, row.get("permits")?);
+        found.holder = self::found(holder, row.get("permits")?);
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);

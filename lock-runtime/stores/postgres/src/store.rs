@@ -16,12 +16,11 @@ use crate::connection::Connection;
 use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
 use crate::flights::Flights;
 use crate::hearer::Hearer;
-use crate::link::LINK;
 use crate::listen::Hearing;
 use crate::news::{Granted, News};
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
-use crate::statement::{Param, Statement};
+use crate::statement::{LINK, Param, Statement};
 use crate::together::Together;
 
 /// How long after its time limit a statement may still begin: clocks drift, and a server is slow.

@@ -3,10 +3,11 @@
 
 use std::iter::once;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::{
-    Acquire, Answer, ClientId, ConfigError, Failure, Instant, Link, LockKey, Renewal, Renewed,
-    StoreError, StoreErrorKind,
+    Acquire, Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, LockKey, Renewal,
+    Renewed, StoreError, StoreErrorKind,
 };
 use redis::{Cmd, ConnectionInfo, FromRedisValue};
 
@@ -37,6 +38,8 @@ pub(crate) struct RedisStore {
     pub(crate) fails_over: bool,
     /// Present if replicas must confirm holds.
     pub(crate) replication: Option<Arc<Replication>>,
+    pub(crate) clock: Clock,
+    pub(crate) command_timeout: Duration,
     /// The findings about the servers' settings that were logged.
     pub(crate) logged: tokio::sync::Mutex<FindingsLog>,
 }
@@ -51,6 +54,7 @@ impl RedisStore {
         context: ClientContext,
     ) -> Result<Self, ConfigError> {
         let channels_of_client = context.channels.clone();
+        let (clock, command_timeout) = (context.clock.clone(), context.timeouts.command);
         let servers = Servers::open(topology.clone(), context.clone())?;
         let fails_over = !matches!(topology, Topology::Server(_));
         let replication = replicas.map(|replicas| {
@@ -76,6 +80,8 @@ impl RedisStore {
             channels_of_client,
             fails_over,
             replication: replication.transpose()?,
+            clock,
+            command_timeout,
             logged: tokio::sync::Mutex::default(),
         })
     }
@@ -91,6 +97,8 @@ impl RedisStore {
         let endpoint = Endpoint::member(server, member)?;
         Ok(Self {
             channels_of_client: context.channels.clone(),
+            clock: context.clock.clone(),
+            command_timeout: context.timeouts.command,
             servers: Servers::one(endpoint, context),
             namespace,
             client,

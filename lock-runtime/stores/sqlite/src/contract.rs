@@ -5,8 +5,8 @@ use std::time::Duration;
 use lock_store::rules;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockKey,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
+    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockFound,
+    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
     StoreFuture,
 };
 
@@ -67,12 +67,12 @@ impl Store for SqliteStore {
         self.call_lock(by, name, move |record| rules::abandon(record, &request))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         let name = self.name(&key);
         self.call_lock(by, name, move |record| rules::inspect(record))
     }
 
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<String>>> {
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
         let name = self.name(&key);
         self.call_lock(by, name, move |record| rules::holders(record))
     }

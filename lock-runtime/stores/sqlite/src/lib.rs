@@ -36,7 +36,6 @@ mod session;
 mod step;
 mod store;
 mod sweep;
-mod tokens;
 mod url;
 mod worker;
 

@@ -26,7 +26,11 @@ impl Ages for Aged {
         1100
     }
 
-    fn age(&self, millis: u64) -> Asks<'_, ()> {
+    fn age(&self, millis: i64) -> Asks<'_, ()> {
+        let Ok(millis) = millis.try_into() else {
+            // Its clock stood still.
+            return Box::pin(async {});
+        };
         let advance = async || tokio::time::advance(Duration::from_millis(millis)).await;
         // A runtime can't run inside of another.
         thread::scope(|scope| {

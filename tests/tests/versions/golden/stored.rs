@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquired, Busy, Fenced, LatchCall, LatchCounted, LatchFound, LatchSet, Permits, Queue,
+    Acquired, Busy, Fenced, Holder, LatchCall, LatchCounted, LatchFound, LatchSet, Permits, Queue,
     RateRequest, Rated, Released, Renewed,
 };
 use lock_testkit::{eventually, wall_micros};
@@ -92,8 +92,8 @@ impl Clients {
         assert!(busy, "{key}: {reply:?}");
     }
 
-    async fn holder(&self, key: &str) -> String {
-        self.inspect(key).await.holder.unwrap()
+    async fn holder(&self, key: &str) -> Holder {
+        self.inspect(key).await.holder.unwrap().who()
     }
 
     async fn frees(&self, key: &str, request: u64, share: Option<Permits>) {
@@ -114,7 +114,7 @@ impl Clients {
 
     async fn find_exclusive(&self) {
         let mine = || claim("exclusive", owner(A, 1), None);
-        assert_eq!(self.holder("exclusive").await, owner(A, 1).to_string());
+        assert_eq!(self.holder("exclusive").await, Holder::Owner(owner(A, 1)));
         self.is_busy("exclusive", None).await;
         assert_ne!(self.renew(mine()).await, Renewed::Gone);
         let left = self.inspect("exclusive").await.remaining.unwrap();

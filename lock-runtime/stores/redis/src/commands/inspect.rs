@@ -1,6 +1,6 @@
 //! The scripts that report the holders of a lock.
 
-use lock_store::{Answer, Failure, Inspection, Instant, LockKey};
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,13 +11,13 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Inspection>>, Failure> {
+    ) -> Result<Answer<Option<LockFound>>, Failure> {
         let reply: Reply<(Option<Vec<u8>>, i64, usize, usize)> =
             self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
         Ok(reply.map(|value| {
             let (holder, pttl, waiting, holders) = value.ok()?;
-            let mut found = Inspection::free(waiting);
-            found.holder = holder.map(|value| String::from_utf8_lossy(&value).into_owned());
+            let mut found = LockFound::free(waiting);
+            found.holder = holder.map(|value| FoundHolder::parse(&value));
             found.holders = holders;
             found.remaining = remaining(pttl);
             Some(found)
@@ -28,9 +28,9 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Vec<String>>>, Failure> {
+    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
         let reply: Reply<Vec<Vec<u8>>> = self.one(by, &scripts::HOLDERS, &key, |_| ()).await?;
-        let shown = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
-        Ok(reply.map(|value| Some(value.ok()?.into_iter().map(shown).collect())))
+        let found = |value: &Vec<u8>| FoundHolder::parse(value);
+        Ok(reply.map(|value| Some(value.ok()?.iter().map(found).collect())))
     }
 }

@@ -40,23 +40,10 @@ impl FindingsLog {
                 false => !self.heard.contains(&address) && self.silent.insert(address),
             };
             if is_new {
-                log(server);
+                server.log();
             }
         }
         self.is_complete = servers.iter().all(|one| one.role != Role::Unknown);
-    }
-}
-
-/// Logs the findings of one server.
-pub(crate) fn log(server: &ServerHealth) {
-    for finding in &server.findings {
-        match finding {
-            // A user with few permissions has few on purpose.
-            Finding::Unknown { .. } | Finding::SnapshotsUnknown => {
-                tracing::info!(server = %server.address, "the lock store: {finding}");
-            }
-            _ => tracing::warn!(server = %server.address, "the lock store: {finding}"),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Finished, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Namespace, Owner,
+    Fenced, Finished, Instant, LeaseLimits, Link, LockFound, LockKey, Logged, Namespace, Owner,
     Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
     StoreFuture,
 };
@@ -78,7 +78,7 @@ impl Store for QuorumStore {
                 // If this fails, the first request reports it.
                 let _ = self.diagnose_others(by).await;
             }
-            Some(self.is_diagnosed().await)
+            self.is_diagnosed().await
         })
     }
 
@@ -146,7 +146,7 @@ impl Store for QuorumStore {
         })
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(async move { self.inspect_all(key, by).await })
     }
 

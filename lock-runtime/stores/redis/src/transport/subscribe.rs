@@ -145,7 +145,8 @@ impl Subscriptions {
         });
     }
 
-    /// Whether somebody may wait on it who does not ask by himself, as behind others of this process.
+    /// Whether somebody may wait on it who does not ask by himself, as behind others of this
+    /// process.
     fn keeps(&self, channel: &str) -> bool {
         let views = self.views.as_ref();
         channel.starts_with(&self.kept) || views.is_some_and(|views| views.may_wait_on(channel))

@@ -1,4 +1,4 @@
-//! [`HeldBy`]: who has a lock that could not be had.
+//! [`HeldBy`] and [`KeyKind`]: who, or what, is in the way of a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -58,5 +58,36 @@ impl fmt::Display for HeldBy {
             Self::Kept => f.write_str("kept for a while after its release (`hold_at_least`)"),
             Self::Foreign => f.write_str("held by a client that is not this library"),
         }
+    }
+}
+
+/// What a key holds in the store, where the request was for another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyKind {
+    /// An exclusive lock, of this library or of any client that follows the recipe `SET NX PX`.
+    Exclusive,
+    /// A read-write lock.
+    ReadWrite,
+    /// A semaphore.
+    Semaphore,
+    /// A lock that is held in shares: the readers of a read-write lock, or a semaphore.
+    Shares,
+    /// No lock at all: a list, a hash, a latch.
+    NoLock,
+    /// Something else. It could not be seen, or it is in a helper key of the lock.
+    Unknown,
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "an exclusive lock",
+            Self::ReadWrite => "a read-write lock",
+            Self::Semaphore => "a semaphore",
+            Self::Shares => "a lock in shares (readers, or a semaphore)",
+            Self::NoLock => "something that is no lock",
+            Self::Unknown => "something else, in itself or in a helper key as the fence counter,",
+        })
     }
 }

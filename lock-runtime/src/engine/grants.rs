@@ -1,15 +1,12 @@
 //! Grants that the store sends on its own: their waiters, the link over which one can be believed,
 //! and how old it can be at most.
 
-pub(super) mod heard;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lock_store::{HandedOver, Instant, Link, Mutex, Owner, Trust, WakeUp};
 
-use self::heard::HeardGrant;
-use super::local_queue::Signal;
+use super::local_queue::{HeardGrant, Signal};
 
 /// All grants that a client waits for.
 #[derive(Debug, Default)]
