@@ -17,8 +17,8 @@ impl LockClient {
     /// Needs the feature `test-util`.
     #[doc(hidden)]
     #[must_use]
-    #[deprecated = "it needs lock-runtime's feature `test-util`: write `lock-runtime = { …, features \
-                    = [\"test-util\"] }` in `[dev-dependencies]`"]
+    #[deprecated = "it needs lock-runtime's feature `test-util`: write `lock-runtime = { …, \
+                    features = [\"test-util\"] }` in `[dev-dependencies]`"]
     pub fn in_memory_paused() -> switch_on_the_feature_test_util_of_lock_runtime {
         switch_on_the_feature_test_util_of_lock_runtime(())
     }
@@ -26,8 +26,8 @@ impl LockClient {
     /// Needs the feature `test-util`.
     #[doc(hidden)]
     #[must_use]
-    #[deprecated = "it needs lock-runtime's feature `test-util`: write `lock-runtime = { …, features \
-                    = [\"test-util\"] }` in `[dev-dependencies]`"]
+    #[deprecated = "it needs lock-runtime's feature `test-util`: write `lock-runtime = { …, \
+                    features = [\"test-util\"] }` in `[dev-dependencies]`"]
     pub fn in_memory_with_faults() -> switch_on_the_feature_test_util_of_lock_runtime {
         switch_on_the_feature_test_util_of_lock_runtime(())
     }

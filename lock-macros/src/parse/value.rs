@@ -86,9 +86,9 @@ impl GivenOption<'_> {
             return self.refuse(
                 expression,
                 format!(
-                    "`{name}` is a list of templates or expressions in brackets: write, for example, \
-                     `{example}`; if only the call knows how many there are, leave the attribute out \
-                     and write `client.multi_lock(keys).run(async {{ … }}).await`"
+                    "`{name}` is a list of templates or expressions in brackets: write, for \
+                     example, `{example}`; if only the call knows how many there are, leave the \
+                     attribute out and write `client.multi_lock(keys).run(async {{ … }}).await`"
                 ),
             );
         };

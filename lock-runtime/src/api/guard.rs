@@ -28,9 +28,9 @@ use crate::error::{LockError, LostReason};
 /// [`release`](Self::release) waits for it.
 ///
 /// Give it a name. `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _
-/// = …` releases at once: the next line runs without the lock, and the compiler does not warn unless
-/// the crate has `#![warn(let_underscore_drop)]`.
-/// [`Lock::run`](crate::Lock::run) has no guard to forget.
+/// = …` releases at once: the next line runs without the lock, and the compiler does not warn
+/// unless the crate has `#![warn(let_underscore_drop)]`. [`Lock::run`](crate::Lock::run) has no
+/// guard to forget.
 ///
 /// The guard of a nested request shares the hold of its call chain. Releasing it gives back the
 /// share. It is lost when the outer body or guard ends

@@ -87,9 +87,9 @@ impl Rate {
     ///
     /// - The time is that of the store's clock when it lets a call pass. On the way to the partner,
     ///   calls can come closer together or further apart.
-    /// - Up to a limit of 100 the store keeps the time of each call. Above, calls within a hundredth
-    ///   of the window share one, and a call may be refused for that much longer. A limiter keeps at
-    ///   most 16 bytes for each call of its limit, and some dozens of its own.
+    /// - Up to a limit of 100 the store keeps the time of each call. Above, calls within a
+    ///   hundredth of the window share one, and a call may be refused for that much longer. A
+    ///   limiter keeps at most 16 bytes for each call of its limit, and some dozens of its own.
     /// - After the store's clock was set back, what passed before counts as if it had passed just
     ///   now: nobody is refused for longer than a window. A clock that is set forward ends windows
     ///   early.
@@ -106,8 +106,8 @@ impl Rate {
         }
     }
 
-    /// How many can pass at once when none has passed for a while, at least 1. An exact limit has no
-    /// burst of its own.
+    /// How many can pass at once when none has passed for a while, at least 1. An exact limit has
+    /// no burst of its own.
     pub const fn burst(self, burst: u32) -> Self {
         Self { burst, ..self }
     }

@@ -13,9 +13,9 @@ use crate::error::LockError;
 /// Longer waits are cut to this.
 const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Lets as many calls pass as a [`Rate`] says, counted over all clients of one store and namespace that use the
-/// same key; see [`LockClient::rate_limiter`](crate::LockClient::rate_limiter). Cloning is cheap,
-/// and clones count together.
+/// Lets as many calls pass as a [`Rate`] says, counted over all clients of one store and namespace
+/// that use the same key; see [`LockClient::rate_limiter`](crate::LockClient::rate_limiter).
+/// Cloning is cheap, and clones count together.
 ///
 /// - In any time `t`, by the store's clock, at most `rate × t + burst` pass, as long as the store
 ///   keeps acknowledged writes. A store that lost its data begins with a full bucket. The default
@@ -151,7 +151,8 @@ impl RateLimiter {
     /// Takes this many tokens, all or none.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire). More than the burst or the exact limit can never pass: [`LockError::Config`].
+    /// As [`acquire`](Self::acquire). More than the burst or the exact limit can never pass:
+    /// [`LockError::Config`].
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).

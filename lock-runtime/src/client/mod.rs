@@ -297,12 +297,13 @@ impl LockClient {
         })
     }
 
-    /// Takes the lock from its holders in good order: an operator's tool. Their clients are asked by
-    /// a message. Each loses its hold ([`LostReason::Revoked`](crate::LostReason::Revoked)), its
+    /// Takes the lock from its holders in good order: an operator's tool. Their clients are asked
+    /// by a message. Each loses its hold ([`LostReason::Revoked`](crate::LostReason::Revoked)), its
     /// body is stopped, and the lock is released when the body or guard has been dropped: never
     /// while something runs under it. This waits for that until the timeout, and says who did not
     /// answer and who still runs. A body under `on_lost = "continue"`, one that blocks its thread
-    /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as before.
+    /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
+    /// before.
     ///
     /// All kinds of locks. Of several holders all are asked, or one:
     /// [`Revoke::held_by`]. Those that come later are not. A client can refuse

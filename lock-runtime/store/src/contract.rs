@@ -84,8 +84,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// the key holds something that is not a lock.
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>>;
 
-    /// All holders, up to a thousand. `None` if the key holds something that is not a lock. Without this, the engine is
-    /// asked for the one that `inspect` gives.
+    /// All holders, up to a thousand. `None` if the key holds something that is not a lock. Without
+    /// this, the engine is asked for the one that `inspect` gives.
     fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
         let found = self.inspect(key, by);
         Box::pin(async move {

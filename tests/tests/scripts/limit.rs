@@ -123,7 +123,8 @@ async fn the_script_says_what_the_rule_says_and_no_window_has_more_than_the_limi
     assert!(refused > 50, "{refused}");
 }
 
-/// After an hour back, all of the limit has just passed: nobody is refused for longer than a window.
+/// After an hour back, all of the limit has just passed: nobody is refused for longer than a
+/// window.
 #[tokio::test]
 async fn a_clock_that_is_set_back_costs_a_window_at_most() {
     let mut stage = Stage::new().await;

@@ -1,4 +1,5 @@
-//! Rate limiters with an exact limit: in no window more than the limit, and the whole limit in each.
+//! Rate limiters with an exact limit: in no window more than the limit, and the whole limit in
+//! each.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 -- An exact limit: the same as `PassLog` of lock_store::rules. KEYS: log. ARGV: window µs, limit,
--- tokens, wait µs, µs in which passes share a line.
--- Reply: {1, delay µs, tokens left} taken; {0, µs until the tokens can be taken without a wait, 0}
--- nothing taken. A call looks at the lines that are over, and at those whose end it has to wait for.
--- A log is `at:first:last:total:lines`. `at` is the server's time in µs when tokens were last taken;
--- `first` and `last` are the times of the first and the last line, `total` has the tokens of all. A
--- line is `,<µs since the line before>`, and `*<tokens>` if it is not one.
+-- tokens, wait µs, µs in which passes share a line. Reply: {1, delay µs, tokens left} taken; {0, µs
+-- until the tokens can be taken without a wait, 0} nothing taken. A call looks at the lines that
+-- are over, and at those whose end it has to wait for. A log is `at:first:last:total:lines`. `at`
+-- is the server's time in µs when tokens were last taken; `first` and `last` are the times of the
+-- first and the last line, `total` has the tokens of all. A line is `,<µs since the line before>`,
+-- and `*<tokens>` if it is not one.
 local window, limit, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local wait, share = tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')

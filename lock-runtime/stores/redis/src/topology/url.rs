@@ -103,8 +103,8 @@ impl StoreUrl {
             _ => {
                 return Err(ConfigError::new(
                     "the store's URL does not begin with a known scheme: write `redis://`, \
-                     `rediss://` (TLS), `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, \
-                     `redis+unix://`, `sqlite://` or `memory:`",
+                     `rediss://` (TLS), `redis-sentinel://`, `redis-cluster://`, \
+                     `redis-quorum://`, `redis+unix://`, `postgres://`, `sqlite://` or `memory:`",
                 ));
             }
         };

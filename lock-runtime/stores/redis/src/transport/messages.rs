@@ -38,9 +38,9 @@ pub(super) fn ended(payload: &[u8]) -> Option<Ended> {
 /// Longer names are not shown.
 const LONGEST_NAME: usize = 128;
 
-/// What one client says to another, as it is published: `1 who <asker> <key>`, and
-/// `1 holds <client> <milliseconds or '-'> <name> <key>`; `1 revoke <asker> <owner> <'=' and a name,
-/// or '-'> <key>`, and `1 revoking <owner> <word> <name> <key>`.
+/// What one client says to another, as it is published: `1 who <asker> <key>`, and `1 holds
+/// <client> <milliseconds or '-'> <name> <key>`; `1 revoke <asker> <owner> <'=' and a name, or '-'>
+/// <key>`, and `1 revoking <owner> <word> <name> <key>`.
 pub(crate) struct Written<'m>(pub(crate) &'m ClientMessage);
 
 impl fmt::Display for Written<'_> {
