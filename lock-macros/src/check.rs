@@ -197,6 +197,23 @@ pub(crate) fn check_rate_limit(args: &Args, mistakes: &mut Mistakes) {
         );
         return;
     }
+    if let Some(limit) = args.get(Opt::Limit) {
+        for (other, advice) in [
+            (
+                Opt::Rate,
+                "`rate` lets a burst pass beside, and `limit` nothing: leave out one of them",
+            ),
+            (
+                Opt::Burst,
+                "`limit` is exact and has no `burst`: leave it out",
+            ),
+        ] {
+            if args.get(other).is_some() {
+                mistakes.report_at(limit.name_span, advice);
+            }
+        }
+        return;
+    }
     match args.get(Opt::Rate).map(|given| (given, &given.value)) {
         Some((given, Value::Rate(rate))) => match burst {
             Some((given, Value::Count(size))) if !rate.is_full_in_time(*size) => mistakes.report_at(
@@ -221,7 +238,7 @@ pub(crate) fn check_rate_limit(args: &Args, mistakes: &mut Mistakes) {
         None => mistakes.report_at(
             Span::call_site(),
             "`rate` is missing: write how many may pass in how long, for example `rate = \
-             \"100/s\"`",
+             \"100/s\"`, or exactly, for example `limit = \"100/1s\"`",
         ),
     }
 }

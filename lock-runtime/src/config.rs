@@ -281,6 +281,8 @@ pub(crate) struct Defaults {
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
+    /// Whether other clients may end its holds.
+    pub(crate) revocable: bool,
     /// Whether the store's messages are believed. If not, each is a reason to ask.
     pub(crate) trusts_messages: bool,
 }
@@ -296,6 +298,7 @@ impl Defaults {
         unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
+        revocable: true,
         trusts_messages: true,
     };
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use lock_store::{FoundHolder, LockKey, Namespace};
 
 use self::view::View;
-use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::{HeldBy, LockError};
@@ -308,9 +308,58 @@ impl LockClient {
         })
     }
 
+    /// Takes the lock from its holders in good order: an operator's tool. Their clients are asked
+    /// by a message. Each loses its hold ([`LostReason::Revoked`](crate::LostReason::Revoked)), its
+    /// body is stopped, and the lock is released when the body or guard has been dropped: never
+    /// while something runs under it. This waits for that until the timeout, and says who did not
+    /// answer and who still runs. A body under `on_lost = "continue"`, one that blocks its thread
+    /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
+    /// before.
+    ///
+    /// All kinds of locks. Of several holders all are asked, or one:
+    /// [`Revoke::held_by`]. Those that come later are not. A client can refuse
+    /// ([`revocable`](crate::LockClientBuilder::revocable)). A key that stays taken by
+    /// `hold_at_least` stays so. Several keys of one hold end together.
+    ///
+    /// A revocation names the hold by its owner token, as the store shows it. So it needs the right
+    /// to read the lock; to publish alone is not enough. What is stopped is stopped for good: the
+    /// call returns [`LockError::Lost`], and nobody calls it again.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect). [`LockError::Config`] on an engine that passes no messages
+    /// between clients.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, those that were asked stop all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # use lock_runtime::{LockError, LostReason};
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let report = client.lock("report").run(std::future::pending::<()>());
+    /// let revoke = async {
+    ///     # while client.inspect("report").await?.holder.is_none() {}
+    ///     client.revoke("report", Duration::from_secs(5)).await
+    /// };
+    /// let (report, revoked) = tokio::join!(report, revoke);
+    /// assert!(matches!(report, Err(LockError::Lost { reason: LostReason::Revoked, .. })));
+    /// let revoked = revoked?;
+    /// if !revoked.is_complete() {
+    ///     println!("{revoked}"); // …; orders-7f9c was told, and still runs
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn revoke(&self, key: impl Into<LockKey>, timeout: Duration) -> Revoke {
+        Revoke::new(Arc::clone(&self.engine), self.key(key), timeout)
+    }
+
     /// Takes the lock away from its holder, and hands it to the next in the queue. True if it was
-    /// held. An operator's tool: the holder learns of it at its next renewal, and may work on until
-    /// then.
+    /// held. The last resort, where [`revoke`](Self::revoke) gets no answer: the holder learns of
+    /// it at its next renewal, and may work on until then, beside the next one.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// One command, without a repeat.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         key: Option<&LockKey>,
         command: impl Future<Output = Result<Answer<T>, Failure>>,

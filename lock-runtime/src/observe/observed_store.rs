@@ -86,8 +86,8 @@ macro_rules! timed {
             })*
 
             lock_store::delegate! {
-                capabilities tell forget_unused_views connected is_connected log_findings migrate
-                servers link link_of finish close is_closed
+                capabilities owner_of tell forget_unused_views connected is_connected log_findings
+                migrate servers link link_of finish close is_closed
             }
         }
     };
@@ -104,7 +104,7 @@ fn verb(operation: Operation) -> Verb {
         Operation::Fence => Verb::Fence,
         Operation::Shrink => Verb::Downgrade,
         Operation::Abandon => Verb::Undo,
-        Operation::Inspect => Verb::Inspect,
+        Operation::Inspect | Operation::Holders => Verb::Inspect,
         Operation::ForceRelease => Verb::ForceRelease,
         Operation::Rate => Verb::Rate,
         Operation::LatchSet

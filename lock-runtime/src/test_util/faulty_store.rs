@@ -132,7 +132,9 @@ fn effect(operation: Operation) -> Effect {
         | Operation::Abandon
         | Operation::ForceRelease
         | Operation::LatchLeave => Effect::Writes,
-        Operation::Inspect | Operation::LatchLook | Operation::Ping => Effect::Reads,
+        Operation::Inspect | Operation::Holders | Operation::LatchLook | Operation::Ping => {
+            Effect::Reads
+        }
     }
 }
 
@@ -164,8 +166,8 @@ macro_rules! faulty {
             }
 
             lock_store::delegate! {
-                capabilities forget_unused_views connected log_findings migrate servers link
-                link_of finish close is_closed
+                capabilities owner_of forget_unused_views connected log_findings migrate servers
+                link link_of finish close is_closed
             }
         }
     };

@@ -8,6 +8,7 @@
 
 mod boundaries;
 mod latch;
+mod limit;
 mod queue;
 mod quorum;
 mod replies;

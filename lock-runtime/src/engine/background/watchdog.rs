@@ -204,7 +204,8 @@ impl Watchdog {
         let due = self.schedule.lock().take_due(now);
         let mut renewals = Vec::new();
         for event in due {
-            if event.hold.loss().is_some() || event.hold.ended() {
+            let is_lost = event.hold.loss().is_some() && !event.hold.is_kept();
+            if is_lost || event.hold.ended() {
                 self.observed.lost(&event.hold, now);
                 self.forget(&event.hold);
             } else if event.renew {

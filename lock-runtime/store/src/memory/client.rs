@@ -13,9 +13,9 @@ use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
-    StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -159,7 +159,10 @@ impl MemoryClient {
         let mut server = self.store.lock();
         let now = self.clock.now();
         let name = self.name(&request.key);
-        server.rates.take(name, now, request)
+        match request.window {
+            Some(window) => server.pass_logs.take(name, now, window, request),
+            None => server.rates.take(name, now, request),
+        }
     }
 
     /// Runs one operation on a latch; `None` if the key is a held lock.
@@ -253,6 +256,10 @@ impl Store for MemoryClient {
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Self::reply(self.with(&key, |record| rules::inspect(record)))
+    }
+
+    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Self::reply(self.with(&key, |record| rules::holders(record)))
     }
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {

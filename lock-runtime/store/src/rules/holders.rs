@@ -29,6 +29,14 @@ fn of(owner: Owner) -> HoldId {
     HoldId { owner, kept: 0 }
 }
 
+fn found(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> FoundHolder {
+    FoundHolder::Owner {
+        owner,
+        kept: kept > 0,
+        permits: permits.map(|permits| permits.count),
+    }
+}
+
 impl Holders {
     /// Removes holds whose lease has ended.
     pub fn sweep(&mut self, now: Instant) {
@@ -186,13 +194,13 @@ impl Holders {
     /// The holder whose lease ends last, and when.
     #[must_use]
     pub fn last(&self) -> Option<(FoundHolder, Instant)> {
-        let (HoldId { owner, kept }, hold) = self.leases.last()?;
-        let holder = FoundHolder::Owner {
-            owner,
-            kept: kept > 0,
-            permits: hold.permits.map(|permits| permits.count),
-        };
-        Some((holder, hold.expires))
+        let (id, hold) = self.leases.last()?;
+        Some((found(id, hold.permits), hold.expires))
+    }
+
+    /// All holders.
+    pub fn all(&self) -> impl Iterator<Item = FoundHolder> {
+        self.leases.iter().map(|(id, hold)| found(id, hold.permits))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those

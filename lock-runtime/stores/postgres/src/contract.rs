@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound,
-    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreErrorKind, StoreFuture,
+    Finished, FoundHolder, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
 use tokio::task::JoinSet;
 
@@ -51,6 +51,10 @@ impl Store for PostgresStore {
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspects(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.list_holders(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {

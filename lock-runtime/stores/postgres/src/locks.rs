@@ -228,6 +228,19 @@ impl PostgresStore {
             .await
     }
 
+    pub(crate) async fn list_holders(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Done<Option<Vec<FoundHolder>>> {
+        let statement = Statement::new(
+            "SELECT code, owners, shares FROM lock_store.holders($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        self.call(by, statement, one(|row| holders(&row), || None))
+            .await
+    }
+
     pub(crate) async fn forces(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
         let statement = Statement::new(
             "SELECT held, told, tokens FROM lock_store.force_release($1)",
@@ -264,6 +277,24 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
+fn found(holder: &[u8], permits: Option<i32>) -> Option<FoundHolder> {
+    owner_of(holder).map(|owner| FoundHolder::Owner {
+        owner,
+        kept: is_kept(holder),
+        permits: permits.map(i32::unsigned_abs),
+    })
+}
+
+fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
+    if row.get::<i32>("code")? == 2 {
+        return Ok(None);
+    }
+    let (owners, shares): (Vec<&[u8]>, Vec<i32>) = (row.get("owners")?, row.get("shares")?);
+    let all = owners.into_iter().zip(shares);
+    let all = all.filter_map(|(owner, share)| found(owner, (share > 0).then_some(share)));
+    Ok(Some(all.collect()))
+}
+
 fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
@@ -271,12 +302,7 @@ fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     let waiting: i64 = row.get("waiting")?;
     let mut found = LockFound::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        let permits: Option<i32> = row.get("permits")?;
-        found.holder = owner_of(holder).map(|owner| FoundHolder::Owner {
-            owner,
-            kept: is_kept(holder),
-            permits: permits.map(i32::unsigned_abs),
-        });
+        found.holder = self::found(holder, row.get("permits")?);
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);

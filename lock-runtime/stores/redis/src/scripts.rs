@@ -44,11 +44,13 @@ scripts! {
     FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
     FENCE = "tokens.lua", "version.lua", "lib.lua", "fence.lua";
     INSPECT = "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
+    HOLDERS = "tokens.lua", "version.lua", "lib.lua", "holders.lua";
     RENEW = "renew.lua";
     QUORUM_TAKE = "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
     QUORUM_CONFIRM = "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
     QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
     RATE = "version.lua", "rate.lua";
+    LIMIT = "version.lua", "limit.lua";
     RIGHTS = "rights.lua";
     NEEDS = "needs.lua";
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";

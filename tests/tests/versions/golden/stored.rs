@@ -21,6 +21,13 @@ fn bucket(tokens: u32) -> RateRequest {
     request
 }
 
+/// Five in ten minutes.
+fn limit(tokens: u32) -> RateRequest {
+    let mut request = RateRequest::at_most("limit".into(), 5, 10 * LEASE);
+    request.tokens = tokens;
+    request
+}
+
 /// Holds and places of each kind.
 pub(super) async fn leave(clients: &Clients) {
     let taken = async |key, client, request, permits, tokens| {
@@ -57,8 +64,10 @@ pub(super) async fn leave(clients: &Clients) {
     let counted = clients.b.latch_count_down(call(B, 7), by()).await;
     assert_eq!(counted.unwrap().value, LatchCounted::Left(1));
     clients.b.latch_wait(call(B, 8), by()).await.unwrap();
-    let rated = clients.a.rate(bucket(2), by()).await.unwrap().value;
-    assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    for two in [bucket(2), limit(2)] {
+        let rated = clients.a.rate(two, by()).await.unwrap().value;
+        assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    }
 }
 
 /// Understands all that.
@@ -71,7 +80,8 @@ pub(super) async fn find(clients: &Clients) {
     clients.find_permits().await;
     clients.find_what_is_kept().await;
     clients.find_latch().await;
-    clients.find_bucket().await;
+    clients.find_rate(bucket).await;
+    clients.find_rate(limit).await;
 }
 
 impl Clients {
@@ -205,10 +215,10 @@ impl Clients {
         assert_eq!(self.hears(8).await, Some(latch.generation));
     }
 
-    async fn find_bucket(&self) {
-        let limited = self.a.rate(bucket(4), by()).await.unwrap().value;
+    async fn find_rate(&self, rate: fn(u32) -> RateRequest) {
+        let limited = self.a.rate(rate(4), by()).await.unwrap().value;
         assert!(matches!(limited, Rated::Limited { .. }), "{limited:?}");
-        let passed = self.a.rate(bucket(3), by()).await.unwrap().value;
+        let passed = self.a.rate(rate(3), by()).await.unwrap().value;
         let all = matches!(passed, Rated::Passed { left: 0, .. });
         assert!(all, "{passed:?}");
     }
