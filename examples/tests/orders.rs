@@ -81,7 +81,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
     let acme = test.faults.namespaced("acme");
     let (stopped, ()) = tokio::join!(test.send(PAY), async {
         sleep(SECOND).await;
-        acme.lose("order:7");
+        assert!(acme.lose("order:7"));
     });
     assert_eq!((stopped.status, stopped.text.as_str()), (500, ""));
     // The provider was asked, and nothing is recorded.

@@ -63,6 +63,7 @@ async fn job(name: String) {
                                     ),
                                 ),
                                 on_lost: facade::locks::OnLost::Continue,
+                                hold_after: facade::locks::HoldAfter::Success,
                                 fenced: true,
                                 ..facade::locks::__private::Spec::DEFAULT
                             }

@@ -10,6 +10,7 @@
     on_busy = "skip",
     on_error = |error| report(error),
     hold_at_least = "5s",
+    hold_after = "success",
     fence = token,
     guard = lock,
     crate = facade::locks,

@@ -6,6 +6,7 @@ pub(crate) enum Opt {
     Key,
     Keys,
     Rate,
+    Limit,
     Burst,
     Lease,
     Renew,
@@ -19,8 +20,10 @@ pub(crate) enum Opt {
     OnBusy,
     OnError,
     HoldAtLeast,
+    HoldAfter,
     Fence,
     Guard,
+    Outlives,
     Client,
     Crate,
 }
@@ -34,6 +37,8 @@ pub(crate) enum ValueKind {
     Keys,
     /// How many in how long, or an expression that gives a `Rate`.
     Rate,
+    /// How many at most in a window.
+    Limit,
     /// A number of at least one, or an expression that gives a `u32`.
     Count,
     Duration,
@@ -141,9 +146,14 @@ const ERROR: &str = "error";
 /// The `on_busy` that skips the body.
 pub(crate) const SKIP: &str = "skip";
 
+/// The `hold_after` that counts whatever became of the body.
+pub(crate) const ALWAYS: &str = "always";
+/// The `hold_after` that counts after `Ok` only.
+pub(crate) const SUCCESS: &str = "success";
+
 /// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
-const LOCK_OPTIONS: [Spelling; 18] = [
+const LOCK_OPTIONS: [Spelling; 20] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
     spelling(Opt::Keys, "keys", ValueKind::Keys, "keys = [\"account:<from>\", \"account:<to>\"]"),
     spelling(Opt::Lease, "lease", ValueKind::Duration, "lease = \"10s\""),
@@ -160,8 +170,11 @@ const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
         "on_error = |error| Reply::from(error)"),
     spelling(Opt::HoldAtLeast, "hold_at_least", ValueKind::Duration, "hold_at_least = \"5s\""),
+    spelling(Opt::HoldAfter, "hold_after", ValueKind::OneOf(&[ALWAYS, SUCCESS]),
+        "hold_after = \"success\""),
     spelling(Opt::Fence, "fence", ValueKind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", ValueKind::Name, "guard = lock"),
+    spelling(Opt::Outlives, "outlives", ValueKind::Bool, "outlives = true"),
     spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"),
         "client = &self.locks"),
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
@@ -169,9 +182,10 @@ const LOCK_OPTIONS: [Spelling; 18] = [
 
 /// The options of `#[rate_limited]`.
 #[rustfmt::skip]
-const RATE_OPTIONS: [Spelling; 7] = [
+const RATE_OPTIONS: [Spelling; 8] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"api:<app_id>\""),
     spelling(Opt::Rate, "rate", ValueKind::Rate, "rate = \"100/s\""),
+    spelling(Opt::Limit, "limit", ValueKind::Limit, "limit = \"100/1s\""),
     spelling(Opt::Burst, "burst", ValueKind::Count, "burst = 20"),
     spelling(Opt::Wait, "wait", ValueKind::Duration, "wait = \"1s\""),
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
@@ -206,9 +220,8 @@ const LOCK_SYNONYMS: [(&str, &str); 20] = [
 ];
 
 /// What other rate limiters call the same thing.
-const RATE_SYNONYMS: [(&str, &str); 13] = [
-    ("limit", "rate"),
-    ("quota", "rate"),
+const RATE_SYNONYMS: [(&str, &str); 12] = [
+    ("quota", "limit"),
     ("per_second", "rate"),
     ("replenish_rate", "rate"),
     ("max_burst", "burst"),

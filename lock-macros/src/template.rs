@@ -131,13 +131,24 @@ impl Template {
                     .to_owned(),
             );
         }
+        let kept = |text: &str| text.starts_with('%') && !begins_with_escape(text);
+        let texts = self.parts.iter().filter_map(TemplatePart::literal);
         if let Some(TemplatePart::Literal(first)) = self.parts.first()
-            && first.starts_with('%')
-            && !begins_with_escape(first)
+            && kept(first)
         {
             messages.push(
                 "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
                  begin with another character"
+                    .to_owned(),
+            );
+        } else if texts
+            .flat_map(|text| text.split(':').skip(1))
+            // `%id%` is a placeholder of others, which is told elsewhere.
+            .any(|text| kept(text) && !text[1..].contains('%'))
+        {
+            messages.push(
+                "`:%` begins the names of the lock's own helper keys, as `lock:%queue:…`: write \
+                 another character, or `%25` for a `%`"
                     .to_owned(),
             );
         }

@@ -64,6 +64,21 @@ pub enum OnLost {
     Continue,
 }
 
+/// After which bodies a lock is kept for the rest of its
+/// [`hold_at_least`](crate::Lock::hold_at_least).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HoldAfter {
+    /// After each, also one that failed, panicked or was dropped: nobody else tries. The default.
+    #[default]
+    Always,
+    /// After a body that returned, unless it returned the `Err` of a [`Result`]. After any other
+    /// the lock is free at once, and somebody else may try. A guard of
+    /// [`acquire`](crate::Lock::acquire) has no body: the lock is kept after its
+    /// [`release`](crate::Guard::release), and free after its drop.
+    Success,
+}
+
 /// How long a request may wait: queueing, network and retries together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
@@ -96,6 +111,8 @@ pub struct Spec {
     pub on_lost: OnLost,
     /// The key stays taken for at least this long.
     pub hold_at_least: Option<Duration>,
+    /// After which bodies.
+    pub hold_after: HoldAfter,
     /// Whether the grant brings a fencing token.
     pub fenced: bool,
     /// How much of the key is taken.
@@ -127,13 +144,14 @@ impl Spec {
         reentrant: true,
         on_lost: OnLost::Cancel,
         hold_at_least: None,
+        hold_after: HoldAfter::Always,
         fenced: false,
         mode: Mode::Exclusive,
     };
 
     /// Fills in the client's defaults and checks what has limits.
     pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Resolved, LockError> {
-        let lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
+        let mut lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
         check_lease("lease", lease)?;
         let renew = self.renew.unwrap_or(self.lease.is_none());
         if let Some(max_hold) = self.max_hold {
@@ -143,12 +161,16 @@ impl Spec {
                      out or set `renew` to true",
                 ));
             }
-            if max_hold < lease {
+            if self.lease.is_some() && max_hold < lease {
                 return Err(LockError::config(format!(
-                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the \
-                     lease shorter or `max_hold` longer"
+                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}) that is given \
+                     beside it: make the lease shorter or `max_hold` longer"
                 )));
             }
+            // A lease that nobody gave here is no promise: whoever changes the client's must not
+            // break the functions that have a `max_hold`.
+            lease = lease.min(max_hold);
+            check_lease("max_hold", lease)?;
         }
         if let Some(keep) = self.hold_at_least
             && keep > MAX_LEASE
@@ -176,6 +198,7 @@ impl Spec {
             permits,
             reentrant: self.reentrant,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
+            hold_after: self.hold_after,
             fenced: self.fenced,
             is_part: false,
         })
@@ -223,9 +246,25 @@ pub(crate) struct Resolved {
     pub(crate) permits: Option<Permits>,
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
+    pub(crate) hold_after: HoldAfter,
     pub(crate) fenced: bool,
     /// Its hold becomes a part of another. Nobody is told how it ends.
     pub(crate) is_part: bool,
+}
+
+impl Resolved {
+    /// How long the key stays taken whatever becomes of the body.
+    pub(crate) fn kept_always(&self) -> Duration {
+        match self.hold_after {
+            HoldAfter::Always => self.hold_at_least,
+            HoldAfter::Success => Duration::ZERO,
+        }
+    }
+
+    /// The same after a success only.
+    pub(crate) fn kept_after_success(&self) -> Duration {
+        self.hold_at_least - self.kept_always()
+    }
 }
 
 /// The defaults of a client's requests, and its time limits.
@@ -242,6 +281,8 @@ pub(crate) struct Defaults {
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
+    /// Whether other clients may end its holds.
+    pub(crate) revocable: bool,
     /// Whether the store's messages are believed. If not, each is a reason to ask.
     pub(crate) trusts_messages: bool,
 }
@@ -257,6 +298,7 @@ impl Defaults {
         unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
+        revocable: true,
         trusts_messages: true,
     };
 }
@@ -294,6 +336,26 @@ mod tests {
     }
 
     #[test]
+    fn max_hold_shortens_a_lease_that_is_not_given_beside_it() {
+        let cap = Duration::from_secs(10);
+        let capped = |default_lease| {
+            let spec = Spec {
+                default_lease,
+                max_hold: Some(cap),
+                ..Spec::DEFAULT
+            };
+            spec.resolve(&DEFAULTS).unwrap()
+        };
+        // The client's lease, and that of a view.
+        for default_lease in [None, Some(MAX_LEASE), Some(cap * 2)] {
+            let resolved = capped(default_lease);
+            assert_eq!((resolved.lease, resolved.max_hold), (cap, Some(cap)));
+            assert!(resolved.renew);
+        }
+        assert_eq!(capped(Some(cap / 2)).lease, cap / 2);
+    }
+
+    #[test]
     fn contradictions_and_limits_are_told() {
         let bad = [
             Spec {
@@ -310,7 +372,13 @@ mod tests {
                 ..Spec::DEFAULT
             },
             Spec {
+                lease: Some(Duration::from_secs(30)),
+                renew: Some(true),
                 max_hold: Some(Duration::from_secs(29)),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                max_hold: Some(MIN_LEASE / 2),
                 ..Spec::DEFAULT
             },
             Spec {

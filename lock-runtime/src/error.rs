@@ -1,9 +1,8 @@
 //! [`LockError`]: everything that can keep a caller from its lock, told apart.
 
 mod constructors;
-mod held_by;
 mod http;
-mod key_kind;
+mod in_the_way;
 mod lost;
 
 use std::fmt;
@@ -13,8 +12,7 @@ use lock_store::{ConfigError, KeyFault, LockKey, StoreError};
 
 use self::lost::WasLost;
 
-pub use self::held_by::HeldBy;
-pub use self::key_kind::KeyKind;
+pub use self::in_the_way::{HeldBy, KeyKind};
 pub use self::lost::LostReason;
 
 /// Why a lock could not be had, or was lost.

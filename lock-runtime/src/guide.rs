@@ -3,6 +3,7 @@
 //! | page | answers |
 //! |---|---|
 //! | [attribute] | which option for which job |
+//! | [leaders] | one replica does it as long as it holds the lock: the pattern, its guarantees, fencing |
 //! | [guarantees] | what holds, what does not, and how a database checks the fencing token |
 //! | [errors] | what each error means, and what to do |
 //! | [engines] | which engine can do what, and how to add one |
@@ -13,6 +14,7 @@
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
 //! | [observability] | metrics and their table, alerts, spans, and what an observer hears |
+//! | [probes] | readiness and liveness, and a store that is not there yet |
 //! | [testing] | tests of your own service: a store in the process, paused time, faults |
 //! | [comparison] | facts and figures of other libraries, advisory locks, etcd and ZooKeeper |
 //! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
@@ -23,6 +25,7 @@
 macro_rules! page {
     ($name:ident $(, $picture:literal)?) => {
         /// [attribute]: crate::guide::attribute
+        /// [outlives]: crate::guide::attribute#what-outlives-the-lock
         /// [options]: macro@crate::distributed_lock#options
         /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors
@@ -41,11 +44,16 @@ macro_rules! page {
         /// [cost]: crate::guide::cost#waiting-and-handing-over
         /// [checks]: crate::guide::redis#start-up-checks
         /// [guarantees]: crate::guide::guarantees
+        /// [leaders]: crate::guide::leaders
+        /// [when]: crate::guide::guarantees#when-the-lock-is-lost
         /// [migration]: crate::guide::migration
         /// [observability]: crate::guide::observability
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
         /// [redis]: crate::guide::redis
         /// [postgresql]: crate::guide::postgresql
+        /// [probes]: crate::guide::probes
+        /// [stopping]: crate::guide::errors#in-a-web-service
+        /// [statuses]: crate::guide::errors#in-http-handlers
         /// [sqlite]: crate::guide::sqlite
         /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
@@ -69,11 +77,13 @@ page!(cost, "hand-off.svg");
 page!(engines);
 page!(errors);
 page!(guarantees, "life-of-a-lock.svg");
+page!(leaders);
 page!(migration);
 // Its example needs this feature.
 #[cfg(any(not(doctest), feature = "metrics"))]
 page!(observability);
 page!(postgresql);
+page!(probes);
 page!(redis);
 page!(settings);
 page!(sqlite);

@@ -83,8 +83,11 @@ pub mod guide;
 pub mod observe;
 #[cfg(feature = "__internals")]
 mod probe;
+mod revocation;
 #[cfg(feature = "test-util")]
 mod test_util;
+#[cfg(not(feature = "test-util"))]
+mod test_util_missing;
 
 /// The repository's front page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -101,9 +104,9 @@ pub struct AttributePage;
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
 
-pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init, shutdown};
-pub use config::OnLost;
+pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
+pub use client::{Health, HeldLock, Inspection, LockClient, LockClientBuilder, init, shutdown};
+pub use config::{HoldAfter, OnLost};
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
@@ -121,5 +124,6 @@ pub use lock_store::{
 pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
+pub use revocation::{Revocation, StillHeld, WhyHeld};
 #[cfg(feature = "test-util")]
 pub use test_util::{Faults, HeldByAnother};

@@ -72,7 +72,7 @@ const PLACES: [Place; 10] = [
         wrong: &[("LendsForEver", "()")],
     },
     Place {
-        file: "engine/reentrancy/of_task.rs",
+        file: "engine/reentrancy/call_chain.rs",
         right: "self.task == try_id()",
         wrong: &[("SharesWithEveryTask", "true")],
     },

@@ -313,7 +313,8 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         &[
             "acquire [self=4]:[from=5] and [self=4]:[to=6] from global",
             "Spec { lease: None, renew: None, max_hold: None, wait: None, mode: Exclusive, \
-             fair: false, reentrant: true, on_lost: Cancel, hold_at_least: None, fenced: true }",
+             fair: false, reentrant: true, on_lost: Cancel, hold_at_least: None, \
+             hold_after: Always, fenced: true }",
             "drop tx",
             "release",
             "drop guard",

@@ -28,6 +28,7 @@ async fn fixed_lease(product: u64) -> Result<(), LockError> {
 }
 
 const LEASE: Duration = Duration::from_millis(60);
+const SECOND: Duration = Duration::from_secs(1);
 
 #[distributed_lock(key = "k", lease = LEASE)]
 async fn lease_of_a_constant() -> Result<(), LockError> {
@@ -50,6 +51,11 @@ async fn durations_of_parameters(
 
 #[distributed_lock(key = "k", lease = "600ms", renew = true, max_hold = "1200ms")]
 async fn limited() -> Result<(), LockError> {
+    std::future::pending().await
+}
+
+#[distributed_lock(key = "k", max_hold = "300ms")]
+async fn capped() -> Result<(), LockError> {
     std::future::pending().await
 }
 
@@ -269,6 +275,20 @@ async fn leases_end_bodies_and_max_hold_ends_renewals() {
         "it was renewed"
     );
     assert!(!client.scope(continue_when_lost()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_longer_lease_of_the_client_breaks_no_function_with_a_max_hold() {
+    for lease in [None, Some(Duration::from_millis(100)), Some(3600 * SECOND)] {
+        let builder = LockClient::builder().url("memory:");
+        let builder = match lease {
+            Some(lease) => builder.lease(lease),
+            None => builder,
+        };
+        let client = builder.connect().await.unwrap();
+        let lost = tokio::time::timeout(30 * SECOND, client.scope(capped())).await;
+        assert_eq!(lost_by(lost.unwrap()), LostReason::MaxHold, "{lease:?}");
+    }
 }
 
 #[tokio::test]

@@ -248,6 +248,7 @@ fn a_hold_without_its_token_is_given_back_and_the_body_does_not_run() {
     reentrant = false,
     on_lost = "continue",
     hold_at_least = "500ms",
+    hold_after = "success",
     crate = crate::fake
 )]
 async fn all_options() -> Result<()> {
@@ -268,7 +269,7 @@ fn every_option_reaches_the_runtime() {
             "acquire k from global",
             "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), \
              wait: Some(Forever), mode: Write, fair: true, reentrant: false, on_lost: Continue, \
-             hold_at_least: Some(500ms), fenced: false }",
+             hold_at_least: Some(500ms), hold_after: Success, fenced: false }",
             "release",
             "drop guard",
         ],
@@ -374,4 +375,41 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         ],
     )
     .unwrap();
+}
+
+/// Below, the attribute of a runtime gets the function with its lock.
+#[distributed_lock(key = "k", crate = crate::fake)]
+#[tokio::test]
+async fn a_test_whose_attribute_stands_below_runs_under_the_lock() -> Result<()> {
+    note("body");
+    Ok(())
+}
+
+#[distributed_lock(key = "k", crate = crate::fake)]
+#[tokio::main(flavor = "current_thread")]
+async fn a_program() -> Result<()> {
+    note("body");
+    Ok(())
+}
+
+#[test]
+fn a_program_whose_attribute_stands_below_runs_under_the_lock() {
+    a_program().unwrap();
+}
+
+#[distributed_lock(key = "k", on_busy = "skip", crate = crate::fake)]
+async fn quiet_job() {
+    note("body");
+}
+
+#[test]
+fn a_job_without_a_result_needs_no_handler_to_skip() {
+    for (next, event) in [
+        (Next::Granted, Some("body")),
+        (Next::Busy, None),
+        (Next::Unavailable, Some("log Unavailable")),
+    ] {
+        let ((), events) = fake::run(next, quiet_job());
+        assert_eq!(events.get(2).map(String::as_str), event, "{events:?}");
+    }
 }

@@ -70,6 +70,7 @@ mod pass {
     pub(crate) mod option_fair;
     pub(crate) mod option_fence;
     pub(crate) mod option_guard;
+    pub(crate) mod option_hold_after;
     pub(crate) mod option_hold_at_least;
     pub(crate) mod option_key;
     pub(crate) mod option_keys;
@@ -170,6 +171,7 @@ every_file_runs! {
     option_fair,
     option_fence,
     option_guard,
+    option_hold_after,
     option_hold_at_least,
     option_key,
     option_keys,

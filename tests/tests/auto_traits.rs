@@ -94,6 +94,9 @@ async fn futures_are_send_when_what_they_run_is() {
             .lock("k")
             .run_with(async |guard: &Guard| guard.is_held()),
     ));
+    drop(sent(
+        client.lock("k").lead(async |term: &Guard| term.is_held()),
+    ));
     drop(sent(client.scope(sends("text".to_owned()))));
     drop(sent(client.lock("k").try_acquire()));
     drop(sent(client.scope(limited("text".to_owned()))));

@@ -102,10 +102,20 @@ pub(crate) enum OnLost {
     Continue,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldAfter {
+    Always,
+    Success,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate(u32);
 
 impl Rate {
+    pub(crate) const fn at_most(tokens: u32, _time: std::time::Duration) -> Self {
+        Self(tokens)
+    }
+
     pub(crate) const fn per(tokens: u32, _time: std::time::Duration) -> Self {
         Self(tokens)
     }
@@ -131,6 +141,7 @@ pub(crate) mod __private {
         pub(crate) reentrant: bool,
         pub(crate) on_lost: OnLost,
         pub(crate) hold_at_least: Option<Duration>,
+        pub(crate) hold_after: HoldAfter,
         pub(crate) fenced: bool,
     }
 
@@ -145,6 +156,7 @@ pub(crate) mod __private {
             reentrant: true,
             on_lost: OnLost::Cancel,
             hold_at_least: None,
+            hold_after: HoldAfter::Always,
             fenced: false,
         };
     }
@@ -467,6 +479,22 @@ pub(crate) mod __private {
         handler: F,
     ) -> OnError<F, R> {
         OnError(handler, |handler, error| handler(error))
+    }
+
+    pub(crate) trait FromOtherError: Sized {
+        fn from_lock(error: LockError) -> Self;
+    }
+
+    impl<T, E: From<LockError>> FromOtherError for Result<T, E> {
+        fn from_lock(error: LockError) -> Self {
+            Err(error.into())
+        }
+    }
+
+    impl FromOtherError for () {
+        fn from_lock(error: LockError) {
+            note(format_args!("log {error:?}"));
+        }
     }
 
     pub(crate) trait Skippable: Sized {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, Answer, Asked, Capabilities, Claim, Finding, Inspection, Instant, Link,
+    Acquire, Acquired, Answer, Asked, Capabilities, Claim, Finding, Instant, Link, LockFound,
     LockKey, Release, Released, Renewal, Renewed, Role, ServerHealth, Store, StoreFuture,
 };
 
@@ -60,12 +60,12 @@ impl Store for MemcachedStore {
         })
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(async move {
             let (item, link) = self.item(&self.name(&key)?, by).await?;
             let found = item.map_or_else(
-                || Inspection::free(0),
-                |item| Inspection::held(item.value.clone(), item.remaining(), 0),
+                || LockFound::free(0),
+                |item| LockFound::held(item.holder(), item.remaining(), 0),
             );
             Ok(Answer::new(Some(found), link))
         })

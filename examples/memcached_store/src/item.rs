@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::rules::{HeldPart, HoldId, Holders};
-use lock_store::{Holder, Instant, Link, LockKey, Namespace, Owner};
+use lock_store::{FoundHolder, Instant, Link, LockKey, Namespace, Owner};
 
 use crate::protocol::{Reply, seconds};
 
@@ -69,8 +69,8 @@ impl Item {
         holders
     }
 
-    pub(crate) fn holder(&self) -> Holder {
-        Holder::parse(self.value.as_bytes())
+    pub(crate) fn holder(&self) -> FoundHolder {
+        FoundHolder::parse(self.value.as_bytes())
     }
 }
 

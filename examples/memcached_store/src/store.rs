@@ -148,7 +148,7 @@ impl MemcachedStore {
             let mut holders = item.holders();
             if !holders.has(claim) {
                 busy.remaining = item.remaining();
-                busy.holder = Some(item.holder());
+                busy.holder = Some(item.holder().who());
                 return Ok(Answer::new(Acquired::Busy(busy), link));
             }
             holders.prolong(claim.owner, READ + request.lease);

@@ -5,9 +5,11 @@
 mod error;
 mod handlers;
 mod report;
+mod serve;
 mod shop;
 
 pub use self::error::OrderError;
 pub use self::handlers::service;
 pub use self::report::report;
+pub use self::serve::serve;
 pub use self::shop::Shop;

@@ -91,6 +91,14 @@ fn write_question(
 fn write_rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
     let value = |opt| args.get(opt).map(|given| &given.value);
+    if let Some(Value::Rate(limit)) = value(Opt::Limit) {
+        let (tokens, millis) = (limit.tokens, limit.millis);
+        return quote_spanned! {Span::mixed_site()=>
+            const {
+                #runtime::Rate::at_most(#tokens, ::core::time::Duration::from_millis(#millis))
+            }
+        };
+    }
     let (rate, given_rate) = match value(Opt::Rate) {
         Some(Value::Rate(rate)) => {
             let (tokens, millis) = (rate.tokens, rate.millis);

@@ -1,6 +1,8 @@
 //! Writes out the request for a lock: the keys, the permits, the client and the options.
 
-use crate::args::{CANCEL, CONTINUE, DURATIONS, EXCLUSIVE, Opt, READ, SKIP, WRITE};
+use crate::args::{
+    ALWAYS, CANCEL, CONTINUE, DURATIONS, EXCLUSIVE, Opt, READ, SKIP, SUCCESS, WRITE,
+};
 use crate::expand::{key, options};
 use crate::key::{KeyArgument, KeyArguments};
 use crate::parse::Args;
@@ -181,6 +183,16 @@ fn write_words(args: &Args) -> TokenStream {
             Opt::OnLost,
             CANCEL,
             quote!(on_lost: #runtime::OnLost::Cancel,),
+        ),
+        (
+            Opt::HoldAfter,
+            ALWAYS,
+            quote!(hold_after: #runtime::HoldAfter::Always,),
+        ),
+        (
+            Opt::HoldAfter,
+            SUCCESS,
+            quote!(hold_after: #runtime::HoldAfter::Success,),
         ),
     ];
     let given = words

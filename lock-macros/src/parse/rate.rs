@@ -10,6 +10,8 @@ const FORMS: &str =
 const MOST_PER_MILLISECOND: u64 = 1_000;
 /// The runtime's limit for the time in which an empty bucket fills, in milliseconds.
 const LONGEST_WINDOW: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// The runtime's most for an exact limit.
+const MOST_EXACT: u32 = 10_000;
 /// Nanoseconds in a millisecond.
 const NANOS: u64 = 1_000_000;
 
@@ -62,6 +64,22 @@ impl RateText {
             tokens: count,
             millis,
         })
+    }
+
+    /// What keeps it from being an exact limit, if anything does.
+    pub(crate) fn refuse_as_limit(self) -> Option<String> {
+        let Self { tokens, millis } = self;
+        if tokens > MOST_EXACT {
+            Some(format!(
+                "a limit counts up to {MOST_EXACT} calls exactly: write a shorter time with fewer \
+                 calls, or `rate = \"{tokens}/{}\"`, which lets a burst pass beside",
+                duration::print(millis)
+            ))
+        } else if millis > LONGEST_WINDOW {
+            Some("a limit's time is at most 30 days: write a shorter one".to_owned())
+        } else {
+            None
+        }
     }
 
     /// Whether an empty bucket of this size is full again within the longest window.

@@ -51,6 +51,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, mistakes: &mut Mi
         ValueKind::Key => option.interpret_key(expression),
         ValueKind::Keys => option.interpret_keys(&expression),
         ValueKind::Rate => option.interpret_rate(expression),
+        ValueKind::Limit => option.interpret_limit(&expression),
         ValueKind::Count => option.interpret_count(expression),
         ValueKind::Permits => option.interpret_permits(expression),
         ValueKind::Duration => option.interpret_duration(expression),
@@ -81,8 +82,15 @@ impl GivenOption<'_> {
     /// Every key is read, also after a wrong one.
     fn interpret_keys(&mut self, expression: &Expr) -> Value {
         let Expr::Array(array) = expression else {
-            let what = "a list of templates or expressions in brackets";
-            return self.refuse_value(expression, what);
+            let Spelling { name, example, .. } = self.spelling;
+            return self.refuse(
+                expression,
+                format!(
+                    "`{name}` is a list of templates or expressions in brackets: write, for \
+                     example, `{example}`; if only the call knows how many there are, leave the \
+                     attribute out and write `client.multi_lock(keys).run(async {{ … }}).await`"
+                ),
+            );
         };
         self.check_number_of_keys(array);
         let mut literals = HashSet::new();
@@ -142,6 +150,21 @@ impl GivenOption<'_> {
                 Err(message) => option.refuse(literal, message),
             }
         })
+    }
+
+    fn interpret_limit(&mut self, expression: &Expr) -> Value {
+        let Some(literal) = text(expression) else {
+            let what = "how many at most in how long, in quotes, or else `rate = \
+                        Rate::at_most(…)`";
+            return self.refuse_value(expression, what);
+        };
+        match RateText::parse(&literal.value()) {
+            Ok(rate) => match rate.refuse_as_limit() {
+                Some(message) => self.refuse(literal, message),
+                None => Value::Rate(rate),
+            },
+            Err(message) => self.refuse(literal, message),
+        }
     }
 
     fn interpret_count(&mut self, expression: Expr) -> Value {

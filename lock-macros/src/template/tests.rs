@@ -162,3 +162,16 @@ proptest! {
         prop_assert!(parse(advised).is_ok(), "{}", advised);
     }
 }
+
+#[test]
+fn the_names_of_helper_keys_are_kept_in_each_part_of_a_key() {
+    for text in ["%queue:x", "lock:%queue:x", "a:<b>:%rate:c"] {
+        let (_, messages) = Template::parse(text, |_| true);
+        assert_eq!(messages.len(), 1, "{text}: {messages:?}");
+        assert!(messages[0].contains("helper keys"), "{messages:?}");
+    }
+    for text in ["a:%25", "100%:b", "a:b%c"] {
+        let (_, messages) = Template::parse(text, |_| true);
+        assert!(messages.is_empty(), "{text}: {messages:?}");
+    }
+}

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
-use super::listed::Listed;
 use crate::config::OnLost;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
@@ -29,8 +28,9 @@ use crate::error::{LockError, LostReason};
 /// [`release`](Self::release) waits for it.
 ///
 /// Give it a name. `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _
-/// = …` releases at once: the next line runs without the lock, and the compiler does not warn.
-/// [`Lock::run`](crate::Lock::run) has no guard to forget.
+/// = …` releases at once: the next line runs without the lock, and the compiler does not warn
+/// unless the crate has `#![warn(let_underscore_drop)]`. [`Lock::run`](crate::Lock::run) has no
+/// guard to forget.
 ///
 /// The guard of a nested request shares the hold of its call chain. Releasing it gives back the
 /// share. It is lost when the outer body or guard ends
@@ -47,7 +47,8 @@ use crate::error::{LockError, LostReason};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "dropping the guard at once releases the lock"]
+#[must_use = "dropping the guard at once releases the lock, and so does `let _ = …`, which rustc's \
+              lint `let_underscore_drop` finds: give it a name, `let _guard = …`"]
 pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
@@ -57,6 +58,8 @@ pub struct Guard {
     /// When it was granted, and how long that took.
     since: Instant,
     waited: Duration,
+    /// How long the key stays taken from then on if the body has a success.
+    kept_after_success: Duration,
     /// What nested requests borrow.
     nested_gate: OnceLock<Arc<NestedGate>>,
     /// What this guard has borrowed; `None` for a hold of its own.
@@ -70,7 +73,13 @@ struct Borrowed {
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], got: Got, on_lost: OnLost) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        keys: &[LockKey],
+        got: Got,
+        on_lost: OnLost,
+        kept_after_success: Duration,
+    ) -> Self {
         let (hold, borrowed) = match got.held {
             Held::Own(hold) => (hold, None),
             Held::Nested(permit) => {
@@ -86,6 +95,7 @@ impl Guard {
             on_lost,
             since: got.since,
             waited: got.waited,
+            kept_after_success,
             nested_gate: OnceLock::new(),
             borrowed,
         }
@@ -186,6 +196,31 @@ impl Guard {
     /// ```
     pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
         self.parts().map(|part| &part.key)
+    }
+
+    /// What the store calls the lock, and PostgreSQL's `lock_check` takes: namespace, `:`, key. Of
+    /// several keys, the name of the first as listed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let shop = client.namespaced("shop");
+    /// let guard = shop.lock("stock:42").acquire().await?;
+    /// assert_eq!(guard.full_name(), "shop:stock:42");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        self.key().full_name(self.engine.namespace())
+    }
+
+    /// The same for all keys, as listed.
+    pub fn full_names(&self) -> impl Iterator<Item = String> {
+        let namespace = self.engine.namespace();
+        self.keys().map(move |key| key.full_name(namespace))
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -382,7 +417,8 @@ impl Guard {
         self.engine.downgrade(&self.hold).await
     }
 
-    /// Releases, and waits for the store's answer.
+    /// Releases, and waits for the store's answer. With [`HoldAfter::Success`](crate::HoldAfter)
+    /// this is the success.
     ///
     /// If another task of this process takes the hold over
     /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)), the store is
@@ -410,7 +446,18 @@ impl Guard {
     /// # }
     /// ```
     pub async fn release(self) -> Result<(), LockError> {
+        self.note_success();
         self.finish().await
+    }
+
+    /// Whether the key stays taken after a success only.
+    pub(crate) fn waits_for_success(&self) -> bool {
+        !self.kept_after_success.is_zero()
+    }
+
+    /// Keeps the key taken for the rest of `hold_at_least`, if only a success does.
+    pub(crate) fn note_success(&self) {
+        self.hold.keep_at_least(self.since, self.kept_after_success);
     }
 }
 
@@ -440,5 +487,29 @@ impl fmt::Debug for Guard {
             .field("fencing_token", &self.fencing_token())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
+    }
+}
+
+/// Which part of a hold each key of a guard is. Nearly always there is one.
+enum Listed {
+    One(usize),
+    Several(Box<[usize]>),
+}
+
+impl Listed {
+    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                Self::Several(first.into_iter().chain(second).chain(parts).collect())
+            }
+        }
+    }
+
+    fn as_slice(&self) -> &[usize] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! What users hold in their hands: requests, guards, and what else processes agree by.
 
+mod failure;
 mod guard;
 mod latch;
-mod listed;
 mod rate;
 mod rate_limiter;
 mod request;
+mod revoke;
 mod run;
 mod rw_lock;
 mod semaphore;
@@ -16,6 +17,7 @@ pub use self::rate::Rate;
 pub use self::rate_limiter::{Decision, RateLimiter};
 pub(crate) use self::request::Keys;
 pub use self::request::Lock;
+pub use self::revoke::Revoke;
 pub use self::run::{GuardedBody, Slot, ThenRelease};
 pub use self::rw_lock::RwLock;
 pub use self::semaphore::Semaphore;

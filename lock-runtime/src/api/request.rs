@@ -1,5 +1,7 @@
 //! [`Lock`]: a request for a lock.
 
+mod lead;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +10,14 @@ use lock_store::LockKey;
 
 use super::guard::Guard;
 use super::run::{self, Slot};
-use crate::config::{Mode, OnLost, Spec, Wait};
+use crate::config::{HoldAfter, Mode, OnLost, Spec, Wait};
 use crate::engine::Engine;
 use crate::error::LockError;
 
 /// A request for a lock. Set options first, then call [`acquire`](Self::acquire),
-/// [`try_acquire`](Self::try_acquire), [`run`](Self::run) or [`run_with`](Self::run_with). Nothing
-/// happens before. Awaiting the request itself is `acquire`, with its future in a box.
+/// [`try_acquire`](Self::try_acquire), [`run`](Self::run), [`run_with`](Self::run_with) or
+/// [`lead`](Self::lead). Nothing happens before. Awaiting the request itself is `acquire`, with its
+/// future in a box.
 ///
 /// # Default
 /// - lease: the client's (30 s), renewed by the watchdog
@@ -38,8 +41,8 @@ use crate::error::LockError;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or \
-    until it is awaited"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run`, `run_with` or `lead`, \
+    or until it is awaited"]
 pub struct Lock {
     engine: Arc<Engine>,
     keys: Keys,
@@ -86,7 +89,9 @@ impl Lock {
         self
     }
 
-    /// The longest hold. The last renewal is shortened to end there. Then the guard is lost.
+    /// The longest hold (10 ms or more). The client's lease and the last renewal are shortened to
+    /// end there. Then the guard is lost. A [`lease`](Self::lease) given beside it must not be
+    /// longer.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.spec.max_hold = Some(max_hold);
         self
@@ -99,8 +104,10 @@ impl Lock {
         self
     }
 
-    /// Waits for a busy lock without end, but not for a dead store: after the client's default wait
-    /// without an answer, the request ends.
+    /// Waits for a busy lock without end, but not for a dead store. On one server or a quorum the
+    /// request ends after 2 s of silence
+    /// ([`unavailable_after`](crate::LockClientBuilder::unavailable_after)). Under Sentinel and in
+    /// a Cluster it ends after the client's default wait without an answer.
     pub fn wait_forever(mut self) -> Self {
         self.spec.wait = Some(Wait::Forever);
         self
@@ -108,8 +115,35 @@ impl Lock {
 
     /// Keeps the key taken for at least this long (at most 24 h), even if the guard is released
     /// before. The release does it: if the process dies, the key is free when its lease ends.
+    /// [`hold_after`](Self::hold_after) says whether also after a failure.
     pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.spec.hold_at_least = Some(hold_at_least);
+        self
+    }
+
+    /// After which bodies [`hold_at_least`](Self::hold_at_least) counts. Default:
+    /// [`HoldAfter::Always`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # use lock_runtime::{HoldAfter, LockClient, LockError};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), LockError> {
+    /// # let client = LockClient::in_memory();
+    /// let job = || {
+    ///     let lock = client.lock("job:report").hold_at_least(Duration::from_secs(30));
+    ///     lock.hold_after(HoldAfter::Success)
+    /// };
+    /// assert!(job().run(async { Err::<(), _>("no paper") }).await?.is_err());
+    /// // It failed, so another one may try at once.
+    /// assert!(job().run(async { Ok::<_, &str>(()) }).await?.is_ok());
+    /// assert!(client.lock("job:report").try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold_after(mut self, hold_after: HoldAfter) -> Self {
+        self.spec.hold_after = hold_after;
         self
     }
 
@@ -210,7 +244,10 @@ impl Lock {
                 Ok(ref options) => {
                     let keys = keys.as_slice();
                     let error = match engine.acquire(keys, options).await {
-                        Ok(got) => return Ok(Guard::new(engine, keys, got, spec.on_lost)),
+                        Ok(got) => {
+                            let kept = options.kept_after_success();
+                            return Ok(Guard::new(engine, keys, got, spec.on_lost, kept));
+                        }
                         Err(error) => error,
                     };
                     match error {

@@ -13,6 +13,7 @@ use lock_store::Mutex;
 use pin_project_lite::pin_project;
 use tokio::sync::futures::OwnedNotified;
 
+use super::failure::is_failure;
 use super::guard::Guard;
 use crate::config::OnLost;
 use crate::engine::reentrancy::call_chain::{self, Frame};
@@ -214,6 +215,9 @@ impl<'s> Watch<'s> {
                 Poll::Ready(output) => {
                     body.set(None);
                     let lost = hold.loss();
+                    if lost.is_none() && guard.waits_for_success() && !is_failure(&output) {
+                        guard.note_success();
+                    }
                     this.span.end(match lost {
                         Some(_) => Outcome::EndedLate,
                         None => Outcome::Ended,

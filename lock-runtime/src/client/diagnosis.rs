@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_store::timing::{BACKOFF_MAX, Timeouts};
-use lock_store::{Clock, Finding, Instant, Role, ServerHealth, Store};
+use lock_store::{Clock, Finding, Role, ServerHealth, Store};
 
 use crate::error::LockError;
 
@@ -12,26 +12,11 @@ use crate::error::LockError;
 pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Timeouts) {
     while !store.is_closed() {
         let by = clock.now() + timeouts.connect + timeouts.command;
-        if store.connected(by).await.is_ok() && are_logged(&*store, by).await {
+        if store.connected(by).await.is_ok() && store.log_findings(by).await {
             return;
         }
         clock.sleep_until(clock.now() + BACKOFF_MAX).await;
     }
-}
-
-async fn are_logged(store: &dyn Store, by: Instant) -> bool {
-    if let Some(done) = store.log_findings(by).await {
-        return done;
-    }
-    let Ok(servers) = store.servers(by).await else {
-        return false;
-    };
-    for server in servers {
-        for finding in &server.findings {
-            tracing::warn!(server = %server.address, "the lock store: {finding}");
-        }
-    }
-    true
 }
 
 const MEMORY: &str = "memory:";
@@ -47,8 +32,7 @@ pub(super) fn of_this_process() -> ServerHealth {
 
 /// Says so in the log.
 pub(super) fn log_in_process() {
-    let finding = Finding::InProcess;
-    tracing::warn!(server = %MEMORY, "the lock store: {finding}");
+    of_this_process().log();
 }
 
 /// The error of a client with strict checks.

@@ -2,8 +2,10 @@
 
 mod builder;
 mod diagnosis;
+mod first_connection;
 mod global;
 mod health;
+mod holds;
 mod view;
 mod views;
 
@@ -11,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{LockKey, Namespace};
+use lock_store::{FoundHolder, LockKey, Namespace};
 
 use self::view::View;
-use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::{HeldBy, LockError};
@@ -24,6 +26,7 @@ pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
 pub use self::global::{init, shutdown};
 pub use self::health::Health;
+pub use self::holds::HeldLock;
 
 /// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
 ///
@@ -63,8 +66,6 @@ pub use self::health::Health;
 #[derive(Clone)]
 pub struct LockClient {
     engine: Arc<Engine>,
-    /// The namespace that it was built with.
-    base: Namespace,
     view: View,
     /// Its URL is `memory:`, perhaps by mistake.
     in_process: bool,
@@ -90,13 +91,29 @@ pub struct Inspection {
     /// Places in the store's queue. Each process has at most one for each key, unless requests are
     /// fair.
     pub waiting: usize,
+    /// Of a semaphore that is held: how many permits are taken.
+    pub permits_taken: Option<u32>,
+    /// How many are left, of the number that the last request for it said. Requests with another
+    /// number count by their own.
+    pub permits_left: Option<u32>,
+}
+
+/// What people see of a holder: not enough to release its lock.
+fn beginning(holder: FoundHolder) -> String {
+    let text = match holder {
+        FoundHolder::Owner { owner, .. } => owner.to_string(),
+        FoundHolder::Foreign(text) => text,
+    };
+    match text.char_indices().nth(8) {
+        Some((at, _)) => format!("{}…", text[..at].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
 }
 
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, namespace: Namespace, in_process: bool) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, in_process: bool) -> Self {
         Self {
             engine,
-            base: namespace,
             view: View::default(),
             in_process,
         }
@@ -264,7 +281,10 @@ impl LockClient {
     /// let found = client.inspect("k").await?;
     /// assert!(found.holder.is_some() && found.remaining <= Some(Duration::from_secs(5)));
     /// assert_eq!(found.waiting, 0);
-    /// # drop(guard);
+    /// let three = client.semaphore("downloads", 5).permits(3).await?;
+    /// let found = client.inspect("downloads").await?;
+    /// assert_eq!((found.permits_taken, found.permits_left), (Some(3), Some(2)));
+    /// # drop((guard, three));
     /// # Ok(())
     /// # }
     /// ```
@@ -272,25 +292,73 @@ impl LockClient {
         let key = self.key(key);
         let found = self.engine.inspect(key.clone()).await?;
         let held_by = match &found.holder {
-            Some(holder) => Some(self.engine.identify_holder(&key, holder).await),
+            Some(holder) => Some(self.engine.identify_holder(&key, holder.who()).await),
             None => None,
         };
-        let shown = |holder: String| match holder.char_indices().nth(8) {
-            Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
-            None => holder.escape_debug().to_string(),
-        };
+        let permits = found.permits.filter(|all| !all.is_read_write());
         Ok(Inspection {
-            holder: found.holder.map(shown),
+            holder: found.holder.map(beginning),
             held_by,
             holders: found.holders,
             remaining: found.remaining,
             waiting: found.waiting,
+            permits_taken: permits.map(|all| all.count),
+            permits_left: permits.map(|all| all.of.saturating_sub(all.count)),
         })
     }
 
+    /// Takes the lock from its holders in good order: an operator's tool. Their clients are asked
+    /// by a message. Each loses its hold ([`LostReason::Revoked`](crate::LostReason::Revoked)), its
+    /// body is stopped, and the lock is released when the body or guard has been dropped: never
+    /// while something runs under it. This waits for that until the timeout, and says who did not
+    /// answer and who still runs. A body under `on_lost = "continue"`, one that blocks its thread
+    /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
+    /// before.
+    ///
+    /// All kinds of locks. Of several holders all are asked, or one:
+    /// [`Revoke::held_by`]. Those that come later are not. A client can refuse
+    /// ([`revocable`](crate::LockClientBuilder::revocable)). A key that stays taken by
+    /// `hold_at_least` stays so. Several keys of one hold end together.
+    ///
+    /// A revocation names the hold by its owner token, as the store shows it. So it needs the right
+    /// to read the lock; to publish alone is not enough. What is stopped is stopped for good: the
+    /// call returns [`LockError::Lost`], and nobody calls it again.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect). [`LockError::Config`] on an engine that passes no messages
+    /// between clients.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, those that were asked stop all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # use lock_runtime::{LockError, LostReason};
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let report = client.lock("report").run(std::future::pending::<()>());
+    /// let revoke = async {
+    ///     # while client.inspect("report").await?.holder.is_none() {}
+    ///     client.revoke("report", Duration::from_secs(5)).await
+    /// };
+    /// let (report, revoked) = tokio::join!(report, revoke);
+    /// assert!(matches!(report, Err(LockError::Lost { reason: LostReason::Revoked, .. })));
+    /// let revoked = revoked?;
+    /// if !revoked.is_complete() {
+    ///     println!("{revoked}"); // …; orders-7f9c was told, and still runs
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn revoke(&self, key: impl Into<LockKey>, timeout: Duration) -> Revoke {
+        Revoke::new(Arc::clone(&self.engine), self.key(key), timeout)
+    }
+
     /// Takes the lock away from its holder, and hands it to the next in the queue. True if it was
-    /// held. An operator's tool: the holder learns of it at its next renewal, and may work on until
-    /// then.
+    /// held. The last resort, where [`revoke`](Self::revoke) gets no answer: the holder learns of
+    /// it at its next renewal, and may work on until then, beside the next one.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).
@@ -470,7 +538,10 @@ impl LockClient {
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let namespace = self.view.namespace(&self.base).map(Namespace::as_str);
+        let namespace = self
+            .view
+            .namespace(self.engine.namespace())
+            .map(Namespace::as_str);
         f.debug_struct("LockClient")
             .field("id", &self.engine.id())
             .field("namespace", &namespace.unwrap_or("(can't be used)"))

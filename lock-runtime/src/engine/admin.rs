@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth, StoreErrorKind,
+    Answer, Failure, FoundHolder, LockFound, LockKey, Permits, Role, ServerHealth, StoreErrorKind,
 };
 
 use super::Engine;
@@ -17,7 +17,7 @@ use crate::error::{KeyKind, LockError};
 const MIGRATION: Duration = Duration::from_secs(60);
 
 impl Engine {
-    pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
+    pub(crate) async fn inspect(&self, key: LockKey) -> Result<LockFound, LockError> {
         self.check(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
@@ -36,7 +36,7 @@ impl Engine {
         };
         let command = self.store.inspect(key.clone(), self.command_by());
         let found = match self.ask(Some(&key), command).await {
-            Ok(Some(inspection)) => in_the_way(held_as(inspection.holder.as_deref()), wanted),
+            Ok(Some(found)) => in_the_way(kind_of(found.holder.as_ref()), wanted),
             Ok(None) => KeyKind::NoLock,
             Err(_) => KeyKind::Unknown,
         };
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// One command, without a repeat.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         key: Option<&LockKey>,
         command: impl Future<Output = Result<Answer<T>, Failure>>,
@@ -132,25 +132,18 @@ fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
     }
 }
 
-/// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares, and
-/// `<owner>:kept:<permits>` after a release.
-fn held_as(holder: Option<&str>) -> KeyKind {
-    let Some(holder) = holder else {
-        return KeyKind::Unknown;
-    };
-    let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_owner = |text: &str| {
-        text.split_once('-').is_some_and(|(client, request)| {
-            client.len() == 32 && hexadecimal(client) && hexadecimal(request)
-        })
-    };
-    let shares = holder
-        .rsplit_once(':')
-        .filter(|(owner, _)| is_owner(owner.strip_suffix(":kept").unwrap_or(owner)));
-    match shares.and_then(|(_, permits)| permits.parse().ok()) {
-        None => KeyKind::Exclusive,
-        Some(Permits::READ_WRITE) => KeyKind::ReadWrite,
-        Some(_) => KeyKind::Shares,
+/// What kind of lock this is a holder of.
+fn kind_of(holder: Option<&FoundHolder>) -> KeyKind {
+    match holder {
+        None => KeyKind::Unknown,
+        Some(FoundHolder::Owner {
+            permits: Some(permits),
+            ..
+        }) => match *permits {
+            Permits::READ_WRITE => KeyKind::ReadWrite,
+            _ => KeyKind::Shares,
+        },
+        Some(_) => KeyKind::Exclusive,
     }
 }
 
@@ -167,26 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn a_holders_value_tells_the_kind_of_its_lock() {
+    fn a_holder_tells_the_kind_of_its_lock() {
         let owner = format!("{:032x}-2a", 7);
+        let read_write = format!("{owner}:{}", Permits::READ_WRITE);
         for (holder, kind) in [
-            (None, KeyKind::Unknown),
-            (Some(owner.clone()), KeyKind::Exclusive),
-            (Some(format!("{owner}:kept")), KeyKind::Exclusive),
-            (Some("theirs:5".to_owned()), KeyKind::Exclusive),
-            (Some(format!("{:032x}-2x:1", 7)), KeyKind::Exclusive),
-            (Some(format!("{:031x}z-2a:1", 7)), KeyKind::Exclusive),
-            (Some(format!("{:031x}-2a:1", 7)), KeyKind::Exclusive),
-            (Some("x-y:1".to_owned()), KeyKind::Exclusive),
-            (Some(format!("{owner}:1")), KeyKind::Shares),
-            (Some(format!("{owner}:kept:2")), KeyKind::Shares),
-            (Some("theirs:kept:2".to_owned()), KeyKind::Exclusive),
-            (
-                Some(format!("{owner}:{}", Permits::READ_WRITE)),
-                KeyKind::ReadWrite,
-            ),
+            (&*owner, KeyKind::Exclusive),
+            (&format!("{owner}:kept"), KeyKind::Exclusive),
+            ("theirs:5", KeyKind::Exclusive),
+            (&format!("{owner}:1"), KeyKind::Shares),
+            (&format!("{owner}:kept:2"), KeyKind::Shares),
+            (&read_write, KeyKind::ReadWrite),
         ] {
-            assert_eq!(held_as(holder.as_deref()), kind, "{holder:?}");
+            let found = FoundHolder::parse(holder.as_bytes());
+            assert_eq!(kind_of(Some(&found)), kind, "{holder}");
         }
+        assert_eq!(kind_of(None), KeyKind::Unknown);
     }
 }

@@ -94,6 +94,7 @@ impl HolderNames {
                     self.heard.notify_waiters();
                 }
             }
+            ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {}
         }
     }
 

@@ -11,6 +11,7 @@ use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
 use super::observed::Observed;
 use super::request_numbers::RequestNumbers;
+use super::revocations::Revocations;
 use crate::observe::{Events, What};
 
 /// Hears the store for a client.
@@ -20,6 +21,7 @@ pub(crate) struct Messages {
     pub(super) local_queues: Arc<LocalQueues>,
     pub(super) numbers: Arc<RequestNumbers>,
     pub(super) names: Arc<HolderNames>,
+    pub(super) revocations: Arc<Revocations>,
     pub(super) observed: Arc<Observed>,
     connected: Mutex<ConnectedServers>,
 }
@@ -37,6 +39,7 @@ impl Messages {
         local_queues: LocalQueues,
         numbers: RequestNumbers,
         names: HolderNames,
+        revocations: Revocations,
         events: Events,
     ) -> Self {
         Self {
@@ -44,6 +47,7 @@ impl Messages {
             local_queues: Arc::new(local_queues),
             numbers: Arc::new(numbers),
             names: Arc::new(names),
+            revocations: Arc::new(revocations),
             observed: Arc::new(Observed::new(events)),
             connected: Mutex::default(),
         }
@@ -107,7 +111,14 @@ impl Listener for Messages {
     }
 
     fn told(&self, message: ClientMessage) {
-        self.names.told(message);
+        match message {
+            ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {
+                self.names.told(message);
+            }
+            ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {
+                self.revocations.told(message);
+            }
+        }
     }
 
     fn freed(&self, ended: Ended) {
@@ -129,7 +140,9 @@ mod tests {
         let original = RequestNumbers::new(ClientId(7), true);
         let copies = [original.copied(), original].map(|numbers| {
             let (names, _) = HolderNames::new(Clock::new(Handle::current()), "me".into());
-            Messages::new(LocalQueues::default(), numbers, names, Events::default())
+            let (revocations, _) = Revocations::new();
+            let (queues, events) = (LocalQueues::default(), Events::default());
+            Messages::new(queues, numbers, names, revocations, events)
         });
         let next = || copies.each_ref().map(|one| one.numbers.next_owner());
         let [one, other] = next();

@@ -15,15 +15,18 @@ mod grants;
 pub(crate) mod hold;
 pub(crate) mod holder_names;
 mod latch;
+pub(crate) mod leading;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
 mod observed;
 mod other_limits;
-mod process;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
 pub(crate) mod request_numbers;
+pub(crate) mod revocations;
+mod revoke;
+mod short_lease;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 mod timing;
@@ -34,7 +37,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_store::{Capabilities, ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
+use lock_store::{
+    Capabilities, ClientId, Clock, Holder, Instant, LockKey, Namespace, Owner, Store, Wish,
+};
 use tokio::sync::Notify;
 
 use self::background::active::Active;
@@ -44,6 +49,7 @@ use self::background::watchdog::Watchdog;
 use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
+use self::hold::Hold;
 use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
@@ -54,6 +60,8 @@ use self::messages::Messages;
 use self::observed::Observed;
 use self::other_limits::OtherLimits;
 use self::request_numbers::RequestNumbers;
+use self::revocations::Revocations;
+use self::short_lease::ShortLease;
 use self::timing::Budget;
 use crate::config::Defaults;
 use crate::error::LockError;
@@ -67,6 +75,8 @@ pub(crate) struct Engine {
     clock: Clock,
     store: Arc<dyn Store>,
     capabilities: Capabilities,
+    /// The one that the client was built with.
+    namespace: Namespace,
     defaults: Defaults,
     local_queues: Arc<LocalQueues>,
     grants: Arc<Grants>,
@@ -79,9 +89,11 @@ pub(crate) struct Engine {
     undo: Undo,
     numbers: Arc<RequestNumbers>,
     names: Arc<HolderNames>,
+    revocations: Arc<Revocations>,
     observed: Arc<Observed>,
     last_tokens: LastTokens,
     other_limits: OtherLimits,
+    short_lease: ShortLease,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
     /// rate limiters, and the pause between two rounds for several keys.
@@ -110,6 +122,10 @@ impl Engine {
         self.watchdog.held()
     }
 
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.watchdog.holds()
+    }
+
     pub(crate) fn waiting(&self) -> usize {
         self.local_queues.waiting() + self.latches.waiting()
     }
@@ -128,6 +144,10 @@ impl Engine {
             undoing: self.undo.pending(),
             ..self.observed.counters.stats()
         }
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     pub(crate) fn tells_namespaces_apart(&self) -> bool {
@@ -223,5 +243,38 @@ impl Drop for Engine {
         self.watchdog.close();
         self.local_queues.stop();
         self.views_used.notify_one();
+    }
+}
+
+/// `fork()` copies a client's memory, and neither its thread nor a connection of its own.
+///
+/// The copy would go on with the same owner tokens as the original and so hold what that holds, or
+/// wait for ever for a thread that is not there. So the process id is checked before each request
+/// and each release, before any lock is taken that another thread may have had at the fork. It
+/// costs one short system call.
+impl Engine {
+    /// Whether this is a copy, in a child process.
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// Refuses everything in a child process.
+    fn check_process(&self) -> Result<(), LockError> {
+        if self.is_forked() {
+            return Err(LockError::config(
+                "the client was made before a fork, and its thread is not in this process; \
+                 connect in the child",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The same, and every request after a shutdown.
+    fn check_client(&self) -> Result<(), LockError> {
+        self.check_process()?;
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        Ok(())
     }
 }

@@ -24,7 +24,10 @@ impl Engine {
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;
-        self.can(Wish::Rate)?;
+        self.can(match request.window {
+            Some(_) => Wish::ExactRate,
+            None => Wish::Rate,
+        })?;
         tokio::select! {
             biased;
             () = closed => Err(LockError::Shutdown),

@@ -55,12 +55,9 @@ impl Engine {
         }
     }
 
-    /// Finds out who wrote this into a key. Waits a moment for the answer of its client.
-    pub(crate) async fn identify_holder(&self, key: &LockKey, holder: &str) -> HeldBy {
-        let (holder, by) = (
-            Holder::parse(holder.as_bytes()),
-            self.clock.now() + ANSWERED,
-        );
+    /// Finds out who the holder of a key is. Waits a moment for the answer of its client.
+    pub(crate) async fn identify_holder(&self, key: &LockKey, holder: Holder) -> HeldBy {
+        let by = self.clock.now() + ANSWERED;
         self.ask_for_name(key, Some(holder));
         let Holder::Owner(owner) = holder else {
             return self.held_by(key, Some(holder));

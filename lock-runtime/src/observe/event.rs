@@ -170,6 +170,16 @@ pub enum What<'e> {
         /// How long after the first try, because tries failed. Zero if the first was answered.
         late: Duration,
     },
+    /// A [`lead`](crate::Lock::lead) has the lock, and its body begins.
+    TermBegan,
+    /// That body has ended, or was stopped.
+    #[non_exhaustive]
+    TermEnded {
+        /// Since it began.
+        lasted: Duration,
+        /// How it ended.
+        how: TermEnd,
+    },
     /// The background has one more thing to do: to release a dropped guard, or to undo what a
     /// request may have left in the store.
     #[non_exhaustive]
@@ -194,6 +204,15 @@ pub enum What<'e> {
         /// `None` if it was answered.
         error: Option<&'e StoreError>,
     },
+    /// The client was made. From now on it connects.
+    Started,
+    /// A client of [`connect_lazy`](crate::LockClientBuilder::connect_lazy) can't reach the store
+    /// yet, and goes on trying. Once, at most.
+    #[non_exhaustive]
+    Unreachable {
+        /// Why.
+        error: &'e StoreError,
+    },
     /// A connection to a server is there, at first or again.
     #[non_exhaustive]
     Connected {
@@ -208,6 +227,30 @@ pub enum What<'e> {
         /// Why.
         error: &'e StoreError,
     },
+}
+
+/// How a term of a [`lead`](crate::Lock::lead) ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TermEnd {
+    /// Its body returned, and no other term follows.
+    Returned,
+    /// The lock was lost.
+    Lost,
+    /// The future of `lead` was dropped, or the body panicked.
+    Dropped,
+}
+
+impl TermEnd {
+    /// Its name in metrics and traces: `returned`, `lost`, `dropped`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Returned => "returned",
+            Self::Lost => "lost",
+            Self::Dropped => "dropped",
+        }
+    }
 }
 
 /// Whom a request has its lock from.

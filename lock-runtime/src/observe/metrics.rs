@@ -1,8 +1,8 @@
 //! [`MetricsObserver`]: what a client does, as metrics of the crate `metrics`.
 
-mod grown;
 mod level;
 mod locks;
+mod made;
 mod recorded;
 mod table;
 
@@ -10,10 +10,10 @@ use std::fmt;
 
 pub use self::table::{METRICS, MetricInfo, MetricKind};
 
-use self::grown::Grown;
+use self::made::Made;
 use self::recorded::{Levels, Recorded};
 use super::event::Event;
-use super::observer::Observer;
+use super::events::Observer;
 
 /// Tells the recorder that the service has installed for the crate
 /// [`metrics`](https://docs.rs/metrics/0.24) what a client does. Needs the feature `metrics`.
@@ -47,7 +47,7 @@ use super::observer::Observer;
 pub struct MetricsObserver {
     levels: Levels,
     /// None at first, later the service's. In tests each thread may have another.
-    recorders: Grown<Recorded>,
+    recorders: Made<usize, Recorded>,
 }
 
 impl MetricsObserver {
@@ -61,10 +61,10 @@ impl MetricsObserver {
 impl Observer for MetricsObserver {
     fn observe(&self, event: &Event<'_>) {
         metrics::with_recorder(|recorder| {
-            let recorded = self.recorders.find_or_add(
-                |recorded| recorded.is_of(recorder),
-                || Recorded::new(recorder, &self.levels),
-            );
+            // It is the same recorder as long as it is there.
+            let address = std::ptr::from_ref(recorder).addr();
+            let new = || Recorded::new(recorder, &self.levels);
+            let recorded = self.recorders.get(address, new);
             recorded.record(event, recorder, &self.levels);
         });
     }

@@ -39,14 +39,13 @@ mod events;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observed_store;
-mod observer;
 mod span;
 mod stats;
 
-pub use self::event::{Event, GrantedBy, LockKind, Subject, Verb, What};
+pub use self::event::{Event, GrantedBy, LockKind, Subject, TermEnd, Verb, What};
+pub use self::events::Observer;
 #[cfg(feature = "metrics")]
 pub use self::metrics::{METRICS, MetricInfo, MetricKind, MetricsObserver};
-pub use self::observer::Observer;
 pub use self::stats::Stats;
 
 pub(crate) use self::counters::Counters;

@@ -5,12 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreFuture,
-};
+use lock_store::{Answer, Clock, Failure, Instant, Operation, Store, StoreFuture};
 
 use super::event::{Verb, What};
 use super::events::Events;
@@ -84,126 +79,41 @@ impl<T> Future for Timed<'_, T> {
     }
 }
 
-impl Store for ObservedStore {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        self.timed(Verb::Acquire, self.store.acquire(request, by))
-    }
+macro_rules! timed {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
+        impl Store for ObservedStore {
+            $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
+                let command = self.store.$method($($argument,)* by);
+                self.timed(verb(Operation::$Name), command)
+            })*
 
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        self.timed(Verb::Renew, self.store.renew(holds, by))
-    }
+            lock_store::delegate! {
+                capabilities owner_of tell forget_unused_views connected is_connected log_findings
+                migrate servers link link_of finish close is_closed
+            }
+        }
+    };
+}
 
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        self.timed(Verb::AcquireAll, self.store.acquire_all(requests, by))
-    }
+lock_store::operations!(timed);
 
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        self.timed(Verb::Fence, self.store.fence(claim, by))
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        self.timed(Verb::Release, self.store.release(requests, by))
-    }
-
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        self.timed(Verb::Downgrade, self.store.shrink(claim, permits, by))
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        self.timed(Verb::Undo, self.store.abandon(request, by))
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
-        self.timed(Verb::Inspect, self.store.inspect(key, by))
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        self.timed(Verb::ForceRelease, self.store.force_release(key, by))
-    }
-
-    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        self.timed(Verb::Rate, self.store.rate(request, by))
-    }
-
-    fn latch_set(
-        &self,
-        call: LatchCall,
-        count: u32,
-        ttl: Duration,
-        by: Instant,
-    ) -> StoreFuture<'_, LatchSet> {
-        self.timed(Verb::Latch, self.store.latch_set(call, count, ttl, by))
-    }
-
-    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
-        self.timed(Verb::Latch, self.store.latch_count_down(call, by))
-    }
-
-    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
-        self.timed(Verb::Latch, self.store.latch_look(key, by))
-    }
-
-    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
-        self.timed(Verb::Latch, self.store.latch_wait(place, by))
-    }
-
-    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
-        self.timed(Verb::Latch, self.store.latch_leave(place, by))
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        self.store.tell(to, message, by)
-    }
-
-    fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        self.store.forget_unused_views(has_any)
-    }
-
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        self.timed(Verb::Ping, self.store.ping(by))
-    }
-
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        self.store.connected(by)
-    }
-
-    fn is_connected(&self) -> bool {
-        self.store.is_connected()
-    }
-
-    fn log_findings(&self, by: Instant) -> Logged<'_> {
-        self.store.log_findings(by)
-    }
-
-    fn migrate(&self, by: Instant) -> Asked<'_, ()> {
-        self.store.migrate(by)
-    }
-
-    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        self.store.servers(by)
-    }
-
-    fn link(&self) -> Link {
-        self.store.link()
-    }
-
-    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-        self.store.link_of(key, queue)
-    }
-
-    fn finish(&self, by: Instant) -> Finished<'_> {
-        self.store.finish(by)
-    }
-
-    fn close(&self) {
-        self.store.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.store.is_closed()
+fn verb(operation: Operation) -> Verb {
+    match operation {
+        Operation::Acquire => Verb::Acquire,
+        Operation::AcquireAll => Verb::AcquireAll,
+        Operation::Renew => Verb::Renew,
+        Operation::Release => Verb::Release,
+        Operation::Fence => Verb::Fence,
+        Operation::Shrink => Verb::Downgrade,
+        Operation::Abandon => Verb::Undo,
+        Operation::Inspect | Operation::Holders => Verb::Inspect,
+        Operation::ForceRelease => Verb::ForceRelease,
+        Operation::Rate => Verb::Rate,
+        Operation::LatchSet
+        | Operation::LatchCountDown
+        | Operation::LatchLook
+        | Operation::LatchWait
+        | Operation::LatchLeave => Verb::Latch,
+        Operation::Ping => Verb::Ping,
     }
 }

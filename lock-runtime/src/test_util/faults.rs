@@ -27,7 +27,8 @@ use crate::config::DEFAULT_NAMESPACE;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let (client, faults) = LockClient::in_memory_with_faults();
-/// let (reported, ()) = tokio::join!(client.scope(report()), async { faults.loses("report") });
+/// let (reported, met) = tokio::join!(client.scope(report()), async { faults.loses("report") });
+/// assert!(met, "it was held");
 /// assert!(reported.is_err_and(|error| error.is_lost() && !error.body_ended()));
 ///
 /// let other = faults.held_by_another("report");
@@ -96,11 +97,13 @@ impl Faults {
     }
 
     /// Takes the lock away from whoever has it. Guards of the client that have it are lost now
-    /// ([`LostReason::Gone`](crate::LostReason::Gone)), not only at their next renewal.
-    pub fn lose(&self, key: impl Into<LockKey>) {
+    /// ([`LostReason::Gone`](crate::LostReason::Gone)), not only at their next renewal. True if it
+    /// was held. If not, it came too early or too late, or the key is another one.
+    pub fn lose(&self, key: impl Into<LockKey>) -> bool {
         let key = self.client.key(key);
-        self.another.intruder.free(&key);
+        let was_held = self.another.intruder.free(&key);
         self.client.engine().lose(&key);
+        was_held
     }
 
     /// Somebody else holds this lock exclusively, until the returned value is dropped. If it was

@@ -3,15 +3,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
-    Ended, Failure, Fenced, Finished, HandedOver, Inspection, Instant, LatchCall, LatchCounted,
-    LatchFound, LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated,
-    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError,
-    StoreErrorKind, StoreFuture, WakeUp,
+    Asked, ClientId, ClientMessage, Clock, Ended, Failure, HandedOver, Instant, Link, Listener,
+    LockKey, Mutex, Operation, Store, StoreContext, StoreError, StoreErrorKind, StoreFuture,
+    WakeUp,
 };
 use tokio::sync::watch;
 
@@ -120,26 +117,37 @@ impl FaultyStore {
     }
 }
 
-/// The verbs: a method of [`Store`], what it asks, its reply, and its effect.
-macro_rules! verbs {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $reply:ty: $effect:ident;)*) => {
+fn effect(operation: Operation) -> CommandEffect {
+    match operation {
+        Operation::Acquire
+        | Operation::AcquireAll
+        | Operation::Fence
+        | Operation::Rate
+        | Operation::LatchSet
+        | Operation::LatchCountDown
+        | Operation::LatchWait => CommandEffect::TakesMemory,
+        Operation::Renew
+        | Operation::Release
+        | Operation::Shrink
+        | Operation::Abandon
+        | Operation::ForceRelease
+        | Operation::LatchLeave => CommandEffect::Writes,
+        Operation::Inspect | Operation::Holders | Operation::LatchLook | Operation::Ping => {
+            CommandEffect::Reads
+        }
+    }
+}
+
+macro_rules! faulty {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
         impl Store for FaultyStore {
             $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
                 Box::pin(async move {
-                    self.let_pass(CommandEffect::$effect, by).await?;
+                    self.let_pass(effect(Operation::$Name), by).await?;
                     self.store.$method($($argument,)* by).await
                 })
             })*
 
-            fn capabilities(&self) -> Capabilities {
-                self.store.capabilities()
-            }
-            fn connected(&self, by: Instant) -> Asked<'_, ()> {
-                self.store.connected(by)
-            }
-            fn log_findings(&self, by: Instant) -> Logged<'_> {
-                self.store.log_findings(by)
-            }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
                 Box::pin(async move {
                     let passes = self.let_pass(CommandEffect::Writes, by).await;
@@ -151,53 +159,21 @@ macro_rules! verbs {
                     self.store.tell(to, message, by).await
                 })
             }
+
             fn is_connected(&self) -> bool {
                 let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
                 !is_silent && self.store.is_connected()
             }
-            fn migrate(&self, by: Instant) -> Asked<'_, ()> {
-                self.store.migrate(by)
-            }
-            fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-                self.store.servers(by)
-            }
-            fn link(&self) -> Link {
-                self.store.link()
-            }
-            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-                self.store.link_of(key, queue)
-            }
-            fn finish(&self, by: Instant) -> Finished<'_> {
-                self.store.finish(by)
-            }
-            fn close(&self) {
-                self.store.close();
-            }
-            fn is_closed(&self) -> bool {
-                self.store.is_closed()
+
+            lock_store::delegate! {
+                capabilities owner_of forget_unused_views connected log_findings migrate servers
+                link link_of finish close is_closed
             }
         }
     };
 }
 
-verbs! {
-    acquire(request: Acquire) -> Acquired: TakesMemory;
-    acquire_all(requests: Vec<Acquire>) -> AcquiredAll: TakesMemory;
-    fence(claim: Claim) -> Fenced: TakesMemory;
-    rate(request: RateRequest) -> Rated: TakesMemory;
-    latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet: TakesMemory;
-    latch_count_down(call: LatchCall) -> LatchCounted: TakesMemory;
-    latch_wait(place: LatchCall) -> LatchFound: TakesMemory;
-    renew(holds: Vec<Renewal>) -> Vec<Renewed>: Writes;
-    release(requests: Vec<Release>) -> Vec<Released>: Writes;
-    shrink(claim: Claim, permits: u32) -> Released: Writes;
-    abandon(request: Acquire) -> Released: Writes;
-    force_release(key: LockKey) -> Option<bool>: Writes;
-    latch_leave(place: LatchCall) -> (): Writes;
-    inspect(key: LockKey) -> Option<Inspection>: Reads;
-    latch_look(key: LockKey) -> LatchFound: Reads;
-    ping() -> (): Reads;
-}
+lock_store::operations!(faulty);
 
 /// Hears nothing while the store is silent.
 struct FaultyListener {

@@ -21,6 +21,8 @@ pub struct Capabilities {
     pub fencing: Ability,
     /// Rate limiters.
     pub rate: Ability,
+    /// Rate limiters with an exact limit ([`RateRequest::window`](crate::RateRequest)).
+    pub exact_rate: Ability,
     /// Latches.
     pub latch: Ability,
     /// Keys of different [namespaces](crate::LockKey::namespace). Without it, clients can use only
@@ -48,6 +50,12 @@ pub struct Capabilities {
     /// of its connection. `None`: for the lease that it asks for. What a
     /// [failure](crate::Failure::until) says goes before this.
     pub late: Option<Duration>,
+    /// Whether it tells a server that is slow from one that is silent. Then an
+    /// [acquire](crate::Store::acquire) has the time of its request, and the engine itself fails
+    /// one that a silent server does not answer within [`Timeouts::command`].
+    ///
+    /// [`Timeouts::command`]: crate::timing::Timeouts::command
+    pub tells_slow: bool,
     /// Whether another server takes over when one fails. Then it pays to wait longer for an answer.
     pub fails_over: bool,
 }
@@ -101,6 +109,8 @@ pub enum Wish {
     Fencing,
     /// A rate limiter.
     Rate,
+    /// A rate limiter with an exact limit.
+    ExactRate,
     /// A latch.
     Latch,
     /// A hold of this length.
@@ -118,6 +128,7 @@ impl Capabilities {
             fair: Ability::Yes,
             fencing: Ability::Yes,
             rate: Ability::Yes,
+            exact_rate: Ability::Yes,
             latch: Ability::Yes,
             namespaces: true,
             token_window: true,
@@ -127,6 +138,7 @@ impl Capabilities {
             hears: Hears::Messages,
             tells: true,
             late: None,
+            tells_slow: false,
             fails_over: false,
         }
     }
@@ -145,6 +157,7 @@ impl Capabilities {
             fair: lacks("`fair` is not available"),
             fencing: lacks("fencing tokens are not available"),
             rate: lacks("rate limiters are not available"),
+            exact_rate: lacks("rate limiters with an exact limit are not available"),
             latch: lacks("latches are not available"),
             namespaces: false,
             token_window: false,
@@ -162,6 +175,7 @@ impl Capabilities {
             Wish::Fair => return self.fair.refusal(),
             Wish::Fencing => return self.fencing.refusal(),
             Wish::Rate => return self.rate.refusal(),
+            Wish::ExactRate => return self.rate.refusal().or_else(|| self.exact_rate.refusal()),
             Wish::Latch => return self.latch.refusal(),
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,

@@ -14,11 +14,10 @@ use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
 use crate::namespace::Namespace;
-use crate::owner::ClientId;
+use crate::owner::{ClientId, FoundHolder, Owner};
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
-    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, Queue, Release, Released, Renewal,
-    Renewed,
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
 };
 
 /// The result of an operation. It may be dropped at any time, which leaves the outcome unknown.
@@ -27,8 +26,8 @@ pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Fail
 /// The result of a question that concerns no key.
 pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
-/// Whether the findings of all servers were logged. `None`: the engine leaves it to the client.
-pub type Logged<'s> = Pin<Box<dyn Future<Output = Option<bool>> + Send + 's>>;
+/// Whether the findings of all servers were logged.
+pub type Logged<'s> = Pin<Box<dyn Future<Output = bool> + Send + 's>>;
 
 /// The end of what the engine does by itself.
 pub type Finished<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
@@ -42,6 +41,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// If the owner repeats it, it grants again: the hold lasts at least the lease from now, and a
     /// fenced grant has a new, higher token.
+    ///
+    /// An engine that [tells slow servers from silent ones](Capabilities::tells_slow) gets a later
+    /// `by`: when the request gives up.
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
 
     /// Prolongs each owner's hold to at least its lease from now, in one round trip. Never makes a
@@ -80,7 +82,24 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// The key's holder, the rest of its lease, and the number of places in the queue. `None` if
     /// the key holds something that is not a lock.
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>>;
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>>;
+
+    /// All holders, up to a thousand. `None` if the key holds something that is not a lock. Without
+    /// this, the engine is asked for the one that `inspect` gives.
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        let found = self.inspect(key, by);
+        Box::pin(async move {
+            let Answer { value, link, .. } = found.await?;
+            let holders = value.map(|found| found.holder.into_iter().collect());
+            Ok(Answer::new(holders, link))
+        })
+    }
+
+    /// The owner of this client whose hold the store shows as that of `shown`. Another one only
+    /// where a hold has another name in each of its attempts.
+    fn owner_of(&self, shown: Owner) -> Owner {
+        shown
+    }
 
     /// Ends every hold of the key and hands the key to the next in the queue. True if there was a
     /// hold, `None` if the key holds something that is not a lock.
@@ -167,11 +186,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Logs what endangers locks, for servers whose findings were not logged yet, and will be of
-    /// servers that are met later. True when the findings of all servers were logged. `None` if the
-    /// engine leaves it to the client, which logs the findings of [`servers`](Self::servers) once.
-    fn log_findings(&self, _by: Instant) -> Logged<'_> {
-        Box::pin(async { None })
+    /// Logs what endangers locks, for servers whose findings were not logged yet. True when those
+    /// of all servers were; then it is not asked again.
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
+        Box::pin(async move {
+            let servers = self.servers(by).await;
+            servers.iter().flatten().for_each(ServerHealth::log);
+            servers.is_ok()
+        })
     }
 
     /// What each of the store's servers reports about itself. This question is separate from the
@@ -184,9 +206,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// depends on the key, a link that nothing ever uses.
     fn link(&self) -> Link;
 
-    /// The link that the caller would use for an acquire of this key now, or a later link. An
-    /// acquire that joins the queue hears of its grant over its own link.
-    fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
+    /// The link that an acquire of this key would use now, or a later link. An acquire that joins
+    /// the queue hears of its grant over its own link.
+    fn link_of(&self, _key: &LockKey) -> Link {
         self.link()
     }
 

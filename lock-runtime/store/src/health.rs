@@ -41,6 +41,19 @@ impl ServerHealth {
             findings: Vec::new(),
         }
     }
+
+    /// Logs the findings.
+    pub fn log(&self) {
+        for finding in &self.findings {
+            match finding {
+                // A user with few permissions has few on purpose.
+                Finding::Unknown { .. } | Finding::SnapshotsUnknown => {
+                    tracing::info!(server = %self.address, "the lock store: {finding}");
+                }
+                _ => tracing::warn!(server = %self.address, "the lock store: {finding}"),
+            }
+        }
+    }
 }
 
 /// The role of a server.

@@ -20,6 +20,7 @@ mod clock;
 mod context;
 mod contract;
 mod credentials;
+mod decorator;
 mod error;
 mod health;
 mod instant;
@@ -34,7 +35,6 @@ mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
 mod percent;
-mod permits;
 mod rate;
 mod request;
 pub mod rules;
@@ -49,13 +49,15 @@ mod tls;
 mod token;
 
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
-pub use client_message::ClientMessage;
+pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};
 pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
 pub use credentials::{Credentials, CredentialsProvider, Login};
+#[doc(hidden)]
+pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
@@ -66,15 +68,14 @@ pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;
 pub use namespace::Namespace;
-pub use owner::{ClientId, Holder, Owner};
+pub use owner::{ClientId, FoundHolder, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
 pub use percent::percent_decoded;
-pub use permits::Permits;
-pub use rate::{RateRequest, Rated};
+pub use rate::{MAX_EXACT, RateRequest, Rated};
 pub use request::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Permits, Queue,
+    Release, Released, Renewal, Renewed,
 };
 #[doc(hidden)]
 pub use server_text::escaped;

@@ -63,19 +63,98 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// Parses the value of a key, or of one of several holders: an owner token, then perhaps a
-    /// colon and more.
+    /// Parses the value of a key, or of one of several holders.
     pub fn parse(value: &[u8]) -> Self {
-        let text = std::str::from_utf8(value).unwrap_or_default();
-        let (owner, more) = text.split_once(':').unwrap_or((text, ""));
-        match Owner::parse(owner) {
-            Some(_) if more.starts_with("kept") => Self::Kept,
-            Some(owner) => Self::Owner(owner),
-            None => {
+        FoundHolder::parse(value).who()
+    }
+}
+
+/// A holder with all that the store knows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FoundHolder {
+    /// A request of this library.
+    Owner {
+        /// The request.
+        owner: Owner,
+        /// True if it was released, and the key stays taken for a while.
+        kept: bool,
+        /// The permits that it takes, if the key is held in shares.
+        permits: Option<u32>,
+    },
+    /// A client of another library, by what it wrote.
+    Foreign(String),
+}
+
+impl FoundHolder {
+    /// Parses the value of a key, or of one of several holders: an owner token, then perhaps a
+    /// colon and `kept`, then perhaps a colon and the permits.
+    pub fn parse(value: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(value);
+        let (owner, more) = text.split_once(':').unwrap_or((&text, ""));
+        let Some(owner) = Owner::parse(owner) else {
+            return Self::Foreign(text.into_owned());
+        };
+        let kept = more.starts_with("kept");
+        let permits = more.strip_prefix("kept:").unwrap_or(more).parse().ok();
+        Self::Owner {
+            owner,
+            kept,
+            permits,
+        }
+    }
+
+    /// The same, as a busy reply tells it.
+    #[must_use]
+    pub fn who(&self) -> Holder {
+        match self {
+            Self::Owner { kept: true, .. } => Holder::Kept,
+            Self::Owner { owner, .. } => Holder::Owner(*owner),
+            Self::Foreign(text) => {
                 let mut hasher = DefaultHasher::new();
-                value.hash(&mut hasher);
-                Self::Foreign(hasher.finish())
+                text.as_bytes().hash(&mut hasher);
+                Holder::Foreign(hasher.finish())
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_tells_the_owner_and_its_permits() {
+        let owner = Owner {
+            client: ClientId(7),
+            request: 42,
+        };
+        let found = |kept, permits| FoundHolder::Owner {
+            owner,
+            kept,
+            permits,
+        };
+        for (more, holder) in [
+            ("", found(false, None)),
+            (":5", found(false, Some(5))),
+            (":kept", found(true, None)),
+            (":kept:2", found(true, Some(2))),
+            // Of a later version.
+            (":v2", found(false, None)),
+        ] {
+            let value = format!("{owner}{more}");
+            assert_eq!(FoundHolder::parse(value.as_bytes()), holder);
+        }
+        for foreign in [
+            "theirs:5".to_owned(),
+            "theirs:kept:2".to_owned(),
+            "x-y:1".to_owned(),
+            format!("{:032x}-2x:1", 7),
+            format!("{:031x}z-2a:1", 7),
+            format!("{:031x}-2a:1", 7),
+        ] {
+            let found = FoundHolder::parse(foreign.as_bytes());
+            assert!(matches!(found.who(), Holder::Foreign(_)), "{foreign}");
+            assert_eq!(found, FoundHolder::Foreign(foreign));
         }
     }
 }

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crate::instant::Instant;
 use crate::key::LockKey;
-use crate::link::Link;
-use crate::owner::{Holder, Owner};
-use crate::permits::Permits;
+use crate::owner::{FoundHolder, Holder, Owner};
 
 /// One hold, or the wish for one: the key, the owner, and the part of the key.
 #[derive(Clone, Debug)]
@@ -53,11 +51,6 @@ pub struct Acquire {
     /// The owner of an exclusive hold that this command ends, if it is still held. The key then
     /// goes to the first in the queue, or to this request if the queue is empty.
     pub instead_of: Option<Owner>,
-    /// The link to use, if it still exists and suits the command.
-    pub via: Link,
-    /// How long the request waits for a store that is slow but answers: it may take longer than a
-    /// command's usual time, until then. `None`: it may not.
-    pub patience: Option<Instant>,
 }
 
 impl Acquire {
@@ -72,8 +65,6 @@ impl Acquire {
             tokens: 0,
             queue: Queue::Respect,
             instead_of: None,
-            via: Link(0),
-            patience: None,
         }
     }
 }
@@ -282,19 +273,21 @@ pub enum Released {
 /// The reply to [`Store::inspect`](crate::Store::inspect).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Inspection {
-    /// The value in the key: an owner token, or another library's value. Of several holders: the
-    /// one whose lease ends last.
-    pub holder: Option<String>,
+pub struct LockFound {
+    /// The holder. Of several holders: the one whose lease ends last.
+    pub holder: Option<FoundHolder>,
     /// The number of holders.
     pub holders: usize,
     /// The rest of that holder's lease; `None` if it has no lease.
     pub remaining: Option<Duration>,
     /// The number of places in the store's queue.
     pub waiting: usize,
+    /// The permits that all holders have, of those that there are by the last one's request. `None`
+    /// if it is not held in shares.
+    pub permits: Option<Permits>,
 }
 
-impl Inspection {
+impl LockFound {
     /// A key that nobody holds, with this many places in the queue.
     #[must_use]
     pub fn free(waiting: usize) -> Self {
@@ -304,14 +297,47 @@ impl Inspection {
         }
     }
 
-    /// A key that somebody holds: the value in the key, and the rest of the lease.
+    /// A key that one holds: the holder, and the rest of the lease.
     #[must_use]
-    pub fn held(holder: String, remaining: Option<Duration>, waiting: usize) -> Self {
+    pub fn held(holder: FoundHolder, remaining: Option<Duration>, waiting: usize) -> Self {
         Self {
             holder: Some(holder),
             holders: 1,
             remaining,
             waiting,
+            permits: None,
         }
+    }
+}
+
+/// A part of a key that several can hold at once: some of its permits.
+///
+/// In a read-write lock, a reader takes one permit and a writer takes all. Tokio builds its
+/// `RwLock` on its semaphore in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permits {
+    /// The number of permits to take; at least one, and at most `of`.
+    pub count: u32,
+    /// The capacity by this request. It is admitted if no more permits than that are in use then.
+    pub of: u32,
+}
+
+impl Permits {
+    /// The permits of a read-write lock.
+    pub const READ_WRITE: u32 = i32::MAX.unsigned_abs();
+    /// A reader.
+    pub const READ: Self = Self {
+        count: 1,
+        of: Self::READ_WRITE,
+    };
+    /// A writer.
+    pub const WRITE: Self = Self {
+        count: Self::READ_WRITE,
+        of: Self::READ_WRITE,
+    };
+
+    /// True for a read-write lock, false for a semaphore.
+    pub fn is_read_write(self) -> bool {
+        self.of == Self::READ_WRITE
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use lock_store::rules::{self, HeldPart, HoldId, Holders, LockRecord, Waiting, next_token};
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Capabilities, Claim, ClientId, Fenced, HandedOver,
-    Inspection, Instant, Link, Listener, LockKey, Owner, Release, Released, Renewal, Renewed,
-    Store, StoreFuture, Trust,
+    Instant, Link, Listener, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Store,
+    StoreFuture, Trust,
 };
 
 const LINK: Link = Link(0);
@@ -284,7 +284,7 @@ impl Store for ListedStore {
         let key = &request.claim.key;
         reply(self.step(key, |lock| rules::abandon(lock, &request)))
     }
-    fn inspect(&self, key: LockKey, _: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, _: Instant) -> StoreFuture<'_, Option<LockFound>> {
         reply(self.step(&key, |lock| rules::inspect(lock)))
     }
     fn force_release(&self, key: LockKey, _: Instant) -> StoreFuture<'_, Option<bool>> {

@@ -231,7 +231,7 @@ impl PostgresServer {
             .args(["-p", &self.port().to_string()])
             .args([
                 "-c",
-                "listen_addresses=127.0.0.1",
+                "listen_addresses=127.0.0.1,::1",
                 "-c",
                 "unix_socket_directories=",
             ])
@@ -401,7 +401,8 @@ impl Drop for PostgresServer {
 }
 
 const EMPTY: &str = "TRUNCATE lock_store.hold, lock_store.share, lock_store.place,
-    lock_store.latch, lock_store.latch_place, lock_store.latch_call, lock_store.rate";
+    lock_store.latch, lock_store.latch_place, lock_store.latch_call, lock_store.rate,
+    lock_store.pass_log";
 
 impl StoreUnderTest for PostgresServer {
     fn builder(&self) -> LockClientBuilder {
@@ -428,7 +429,9 @@ impl StoreUnderTest for PostgresServer {
                   + (SELECT count(*) FROM lock_store.latch WHERE ends > clock_timestamp())
                   + (SELECT count(*) FROM lock_store.latch_place WHERE ends > clock_timestamp())
                   + (SELECT count(*) FROM lock_store.rate
-                     WHERE (at + debt) / 1e9 > date_part('epoch', clock_timestamp()))",
+                     WHERE (at + debt) / 1e9 > date_part('epoch', clock_timestamp()))
+                  + (SELECT count(*) FROM lock_store.pass_log
+                     WHERE ends / 1e6 > date_part('epoch', clock_timestamp()))",
         ))
     }
 

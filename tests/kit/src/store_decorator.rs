@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Answer, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure, Finished, Instant,
+    LatchCall, Link, LockKey, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -168,30 +166,18 @@ macro_rules! verbs {
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
                 self.interceptor.tell(&*self.store, to, message, by)
             }
-            fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-                self.store.forget_unused_views(has_any)
-            }
-            fn connected(&self, by: Instant) -> Asked<'_, ()> {
-                self.store.connected(by)
-            }
-            fn is_connected(&self) -> bool {
-                self.store.is_connected()
-            }
-            fn log_findings(&self, by: Instant) -> Logged<'_> {
-                self.store.log_findings(by)
-            }
             fn migrate(&self, by: Instant) -> Asked<'_, ()> {
                 self.interceptor.migrate(by);
                 self.store.migrate(by)
             }
-            fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-                self.store.servers(by)
+            lock_store::delegate! {
+                owner_of forget_unused_views connected is_connected log_findings servers
             }
             fn link(&self) -> Link {
                 self.interceptor.link(self.store.link())
             }
-            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-                self.interceptor.link_of(key, self.store.link_of(key, queue))
+            fn link_of(&self, key: &LockKey) -> Link {
+                self.interceptor.link_of(key, self.store.link_of(key))
             }
             fn finish(&self, by: Instant) -> Finished<'_> {
                 self.interceptor.finish(by);
@@ -208,24 +194,7 @@ macro_rules! verbs {
     };
 }
 
-verbs! {
-    acquire(request: Acquire) -> Acquire(Acquired);
-    acquire_all(requests: Vec<Acquire>) -> AcquireAll(AcquiredAll);
-    renew(holds: Vec<Renewal>) -> Renew(Vec<Renewed>);
-    release(requests: Vec<Release>) -> Release(Vec<Released>);
-    fence(claim: Claim) -> Fence(Fenced);
-    shrink(claim: Claim, permits: u32) -> Shrink(Released);
-    abandon(request: Acquire) -> Abandon(Released);
-    inspect(key: LockKey) -> Inspect(Option<Inspection>);
-    force_release(key: LockKey) -> ForceRelease(Option<bool>);
-    rate(request: RateRequest) -> Rate(Rated);
-    latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet(LatchSet);
-    latch_count_down(call: LatchCall) -> LatchCountDown(LatchCounted);
-    latch_look(key: LockKey) -> LatchLook(LatchFound);
-    latch_wait(place: LatchCall) -> LatchWait(LatchFound);
-    latch_leave(place: LatchCall) -> LatchLeave(());
-    ping() -> Ping(());
-}
+lock_store::operations!(verbs);
 
 impl Request {
     /// The name of the method, without the prefix of latches.
@@ -263,7 +232,10 @@ impl Request {
     #[must_use]
     pub fn keys(&self) -> Vec<&LockKey> {
         match self {
-            Self::Inspect(key) | Self::ForceRelease(key) | Self::LatchLook(key) => vec![key],
+            Self::Inspect(key)
+            | Self::Holders(key)
+            | Self::ForceRelease(key)
+            | Self::LatchLook(key) => vec![key],
             Self::Rate(request) => vec![&request.key],
             _ => match self.latch_call() {
                 Some(call) => vec![&call.key],

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
+use lock_runtime::{Guard, LockClient, LockError, LockKey, StoreErrorKind};
 use lock_testkit::{RedisServer, eventually};
 
 use crate::{client, timed, unavailable};
@@ -224,4 +224,34 @@ async fn a_request_behind_the_first_is_not_busy_when_all_rights_are_gone() {
     let second = second.await.unwrap();
     assert_eq!(unavailable(second), StoreErrorKind::Denied);
     assert_eq!(unavailable(first.await.unwrap()), StoreErrorKind::Denied);
+}
+
+#[tokio::test]
+async fn a_leader_that_may_not_lock_ends() {
+    let server = RedisServer::start().await;
+    let (client, held) = allowed(&server, "app").await;
+    let led = |key: LockKey| client.lock(key).lead(async |_: &Guard| panic!("it leads"));
+    let stands_by = tokio::spawn(led(held.key().clone()));
+    crate::until_waiting(&client, held.key().as_str(), 1).await;
+    server.command(&["ACL", "SETUSER", "app", "-@all"]).await;
+    // Also who asks later.
+    for led in [stands_by, tokio::spawn(led("another".into()))] {
+        let ended = tokio::time::timeout(Duration::from_secs(20), led).await;
+        let ended: Result<(), _> = ended.expect("it ends").unwrap();
+        assert_eq!(unavailable(ended), StoreErrorKind::Denied);
+    }
+}
+
+#[tokio::test]
+async fn a_leader_whose_key_is_no_lock_ends() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    server.command(&["RPUSH", "lock:k", "a"]).await;
+    let led = client.lock("k").lead(async |_: &Guard| panic!("it leads"));
+    let ended = tokio::time::timeout(Duration::from_secs(20), led).await;
+    let ended: Result<(), _> = ended.expect("it ends");
+    assert!(
+        matches!(ended, Err(LockError::KeyConflict { .. })),
+        "{ended:?}"
+    );
 }

@@ -17,8 +17,7 @@ impl Forger {
         let rule: Vec<_> = user.iter().chain(&rights).copied().collect();
         server.command(&rule).await;
         let url = format!("redis://forger:word@{}/", server.addr());
-        let client = redis::Client::open(url).unwrap();
-        Self(client.get_multiplexed_async_connection().await.unwrap())
+        Self(lock_testkit::patient_connection(&url).await)
     }
 
     /// Sends this message to the client that listens on the only channel for grants. The client
@@ -29,9 +28,13 @@ impl Forger {
         list.arg("CHANNELS").arg("lock:%granted:*");
         let channels: Vec<String> = list.query_async(&mut connection).await.unwrap();
         assert_eq!(channels.len(), 1, "{channels:?}");
+        self.tells_on(&channels[0], message).await;
+    }
+
+    async fn tells_on(&self, channel: &str, message: &str) {
         let mut publish = redis::cmd("PUBLISH");
-        publish.arg(&channels[0]).arg(message);
-        let heard: usize = publish.query_async(&mut connection).await.unwrap();
+        publish.arg(channel).arg(message);
+        let heard: usize = publish.query_async(&mut self.0.clone()).await.unwrap();
         assert!(heard > 0);
     }
 }
@@ -180,4 +183,30 @@ async fn a_grant_whose_token_does_not_rise_is_not_believed() {
     held.release().await.unwrap();
     let granted = waiting.await.unwrap().unwrap();
     assert!(u64::from(granted.fencing_token().unwrap()) > last);
+}
+
+/// Only who can read the store knows the owner. The holder hears the messages in their order.
+#[tokio::test]
+async fn a_revocation_with_another_owner_ends_no_hold() {
+    let server = RedisServer::start().await;
+    let holder = client(&server.url()).await;
+    let kept = holder.lock("k").acquire().await.unwrap();
+    let other = holder.lock("l").acquire().await.unwrap();
+    let forger = Forger::on(&server).await;
+    let token: String = server.query(&["GET", "lock:l"]).await;
+    let (id, _) = token.split_once('-').unwrap();
+    let channel = format!("lock:%client:{id}");
+    let asker = format!("{:032x}", 7);
+    let unknown = format!("{id}-1");
+    for owner in [&unknown, &token] {
+        // Of the one key, and as the owner of another.
+        let demand = format!("1 revoke {asker} {owner} - k");
+        forger.tells_on(&channel, &demand).await;
+    }
+    forger
+        .tells_on(&channel, &format!("1 revoke {asker} {token} - l"))
+        .await;
+    other.lost().await;
+    assert!(kept.is_held());
+    kept.release().await.unwrap();
 }

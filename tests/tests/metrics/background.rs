@@ -4,7 +4,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lock_testkit::{RedisServer, eventually};
+use lock_runtime::LockClient;
+use lock_runtime::observe::MetricsObserver;
+use lock_testkit::{Port, RedisServer, eventually};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::{client, value};
@@ -93,4 +95,20 @@ async fn a_server_that_fails_is_seen_in_commands_connections_and_undos() {
     // What a client told is taken back when it ends.
     drop(client);
     until("lock_connections", 0.0).await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_store_has_its_gauges_from_the_start() {
+    LazyLock::force(&RECORDED);
+    let nobody = Port::free();
+    let builder = LockClient::builder().url(format!("redis://127.0.0.1:{}/", nobody.number()));
+    let client = builder.observer(MetricsObserver::new()).connect_lazy();
+    eventually("the gauges are there", async || {
+        let text = RECORDED.render();
+        ["\nlock_connections ", "\nlock_undo_pending "]
+            .iter()
+            .all(|gauge| text.contains(gauge))
+    })
+    .await;
+    assert!(!client.unwrap().stats().connected);
 }

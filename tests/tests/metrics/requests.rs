@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lock_runtime::LockClient;
+use lock_runtime::{Guard, LockClient};
 use lock_testkit::eventually;
 use metrics::set_default_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -161,4 +161,31 @@ async fn a_recorder_installed_late_sees_what_is_held_and_counts_from_then_on() {
     assert_values(&recorded, &[(held, 2.0), (granted, 2.0)]);
     drop((guards, reads));
     assert_values(&recorded, &[(held, 0.0), (reading, 0.0)]);
+}
+
+#[tokio::test]
+async fn leaders_and_their_terms_are_counted() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let leading = r#"lock_leading{template="order:<id>",kind="exclusive"}"#;
+    let lock = || client.lock("order:1").label(LABEL);
+    drop(lock().acquire().await.unwrap());
+    assert!(
+        !recorded.render().contains("lock_leading{"),
+        "no leader, no series"
+    );
+    let led = lock().lead(async |_: &Guard| value(&recorded, leading));
+    assert_eq!(led.await.unwrap(), 1.0);
+    let terms = r#"lock_terms_total{template="order:<id>",kind="exclusive",end="returned"}"#;
+    assert_values(&recorded, &[(leading, 0.0), (terms, 1.0)]);
+    // A recorder that is installed in a term.
+    let late = PrometheusBuilder::new().build_recorder();
+    let (recorded, client) = (late.handle(), &client);
+    let led = lock().lead(async |_: &Guard| {
+        let _here = set_default_local_recorder(&late);
+        drop(client.lock("another").acquire().await);
+        value(&recorded, leading)
+    });
+    assert_eq!(led.await.unwrap(), 1.0);
 }

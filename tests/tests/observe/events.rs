@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::observe::{Event, LockKind, What};
-use lock_runtime::{LockClient, LockError, LockKey, distributed_lock, lock_key};
+use lock_runtime::{Guard, LockClient, LockError, LockKey, distributed_lock, lock_key};
 use lock_testkit::{Proxy, RedisServer, eventually};
 
 use crate::{Told, observed, observed_at};
@@ -342,4 +342,47 @@ async fn a_lock_that_was_lost_while_others_were_gathered_is_not_told() {
     assert_eq!(told.times("both lost"), 0, "{told:?}");
     assert_eq!(client.stats().lost, 1, "the one that the shutdown ended");
     drop(held);
+}
+
+#[tokio::test]
+async fn the_terms_of_a_leader_are_told() {
+    let (client, told) = observed().await;
+    let lock = || client.lock("k").label("k").lease(SECOND);
+    let mut terms = 0;
+    let led = lock().lead(async |_: &Guard| {
+        terms += 1;
+        if terms == 1 {
+            client.force_release("k").await.unwrap();
+            std::future::pending::<()>().await;
+        }
+    });
+    led.await.unwrap();
+    let mut events = told.about("k");
+    // On another thread.
+    events.retain(|one| !one.starts_with("lost") && !one.starts_with("renewed"));
+    let term = ["asked exclusive", "granted store", "term began"];
+    let expected = [
+        &term[..],
+        &["term lost"],
+        &term,
+        &["term returned", "released"],
+    ];
+    let mut expected = expected.concat();
+    // The end of the term is told by what runs the body, after the release.
+    expected.swap(8, 7);
+    assert_eq!(events, expected);
+
+    let dropped = lock().lead(async |_: &Guard| std::future::pending::<()>().await);
+    let led = tokio::time::timeout(Duration::from_millis(50), dropped).await;
+    assert!(led.is_err());
+    told.eventually("k term dropped").await;
+    let stands_by = client.lock("k").acquire().await.unwrap();
+    let waits = lock().lead(async |_: &Guard| ());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), waits)
+            .await
+            .is_err()
+    );
+    assert_eq!(told.times("term began"), 3, "no term without the lock");
+    drop(stands_by);
 }

@@ -7,6 +7,7 @@
 
 mod events;
 mod hostile;
+mod lazy;
 mod spans;
 mod stats;
 
@@ -63,12 +64,16 @@ fn words(event: &Event<'_>) -> String {
         What::Released { .. } => "released".to_owned(),
         What::Renewed { late, .. } if late.is_zero() => "renewed".to_owned(),
         What::Renewed { .. } => "renewed late".to_owned(),
+        What::TermBegan => "term began".to_owned(),
+        What::TermEnded { how, .. } => format!("term {}", how.as_str()),
         What::Undoing { .. } => "undoing".to_owned(),
         What::Undone { pending, .. } => format!("undone {pending}"),
         What::Command { verb, error, .. } => {
             let error = error.map(|error| error.kind());
             format!("command {} {error:?}", verb.as_str())
         }
+        What::Started => "started".to_owned(),
+        What::Unreachable { error, .. } => format!("unreachable {:?}", error.kind()),
         What::Connected { server, .. } => format!("connected {server}"),
         What::Disconnected { server, .. } => format!("disconnected {server}"),
         other => format!("{other:?}"),

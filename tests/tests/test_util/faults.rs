@@ -140,7 +140,7 @@ async fn robbed(client: &LockClient, key: &'static str, rob: impl FnOnce()) -> L
 async fn a_lock_that_is_lost_stops_the_body_at_once() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let began = now();
-    let reason = robbed(&client, "k", || faults.lose("k")).await;
+    let reason = robbed(&client, "k", || assert!(faults.lose("k"))).await;
     assert_eq!(reason, LostReason::Gone);
     assert!(client.lock("k").try_acquire().await.unwrap().is_some());
     assert_eq!(began.elapsed(), Duration::ZERO);
@@ -178,8 +178,10 @@ async fn a_hold_of_several_keys_is_lost_with_one_of_them() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let guard = client.multi_lock(["a", "b"]).acquire().await.unwrap();
     let unharmed = client.lock("c").acquire().await.unwrap();
-    faults.lose("b");
+    assert!(!faults.lose("misspelt") && unharmed.is_held());
+    assert!(faults.lose("b"));
     assert!(!guard.is_held() && unharmed.is_held());
+    assert!(!faults.lose("b"), "it met nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +241,7 @@ async fn tenants_are_told_apart() {
 #[tokio::test]
 async fn without_a_paused_clock_it_takes_real_time() {
     let (client, faults) = LockClient::in_memory_with_faults();
-    let reason = robbed(&client, "k", || faults.lose("k")).await;
+    let reason = robbed(&client, "k", || assert!(faults.lose("k"))).await;
     assert_eq!(reason, LostReason::Gone);
     faults.fall_silent();
     let began = std::time::Instant::now();

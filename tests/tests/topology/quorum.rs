@@ -56,7 +56,6 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
         let mut request = Acquire::new(claim, Duration::from_secs(3600));
         request.first_lease = Duration::from_secs(2);
         request.instead_of = instead_of;
-        request.via = store.link();
         if instead_of.is_some() {
             let ended = store.acquire(request.clone(), by()).await.unwrap().value;
             assert!(matches!(ended, Acquired::Busy(_)), "{ended:?}");

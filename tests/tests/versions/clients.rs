@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, Busy, Claim, ClientId, ClientMessage, Clock, Ended, Failure, HandedOver,
-    Inspection, Instant, Listener, Owner, Permits, Queue, Release, Released, Renewal, Renewed,
+    Instant, Listener, LockFound, Owner, Permits, Queue, Release, Released, Renewal, Renewed,
     Store, WakeUp,
 };
 use lock_testkit::StoreUnderTest;
@@ -128,7 +128,7 @@ impl Clients {
         store.renew(renewal, by()).await.unwrap().value[0]
     }
 
-    pub(crate) async fn inspect(&self, key: &str) -> Inspection {
+    pub(crate) async fn inspect(&self, key: &str) -> LockFound {
         let found = self.a.inspect(key.into(), by()).await.unwrap();
         found.value.unwrap()
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_runtime::StoreErrorKind;
 use lock_store::{
-    Acquired, Failure, LatchCall, LatchFound, Permits, Queue, RateRequest, Released, Renewed,
-    StoreError,
+    Acquired, Failure, FoundHolder, LatchCall, LatchFound, Permits, Queue, RateRequest, Released,
+    Renewed, StoreError,
 };
 use lock_testkit::{Backend, RedisBackend, RedisServer, eventually, wall_micros};
 
@@ -71,7 +71,8 @@ async fn an_exclusive_hold_of_a_later_form_is_respected() {
         let abandon = request(claim(), Queue::Join, 1);
         let abandoned = stage.clients.a.abandon(abandon, by()).await.unwrap();
         assert_eq!(abandoned.value, Released::NotHeld);
-        assert_eq!(stage.clients.inspect("k").await.holder.unwrap(), *later);
+        let found = stage.clients.inspect("k").await.holder;
+        assert_eq!(found, Some(FoundHolder::parse(later.as_bytes())));
         assert_eq!(stage.dump("lock:k").await, before, "{later}");
     }
 }
@@ -172,14 +173,25 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
 }
 
 #[tokio::test]
-async fn a_bucket_of_a_later_form_is_refused_and_nobody_passes() {
+async fn a_bucket_and_a_log_of_a_later_form_are_refused_and_nobody_passes() {
     let stage = Stage::new().await;
-    stage.command("SET lock:%rate:{lock:k} v2:1:2:3").await;
-    let before = stage.dump("lock:%rate:{lock:k}").await;
-    let mut one = RateRequest::new("k".into(), Duration::from_secs(1), 5);
-    one.tokens = 1;
-    expect_version(stage.clients.a.rate(one, by()).await);
-    assert_eq!(stage.dump("lock:%rate:{lock:k}").await, before);
+    let second = Duration::from_secs(1);
+    for (key, mut one) in [
+        (
+            "lock:%rate:{lock:k}",
+            RateRequest::new("k".into(), second, 5),
+        ),
+        (
+            "lock:%limit:{lock:k}",
+            RateRequest::at_most("k".into(), 5, second),
+        ),
+    ] {
+        stage.command(&format!("SET {key} v2:1:2:3")).await;
+        let before = stage.dump(key).await;
+        one.tokens = 1;
+        expect_version(stage.clients.a.rate(one, by()).await);
+        assert_eq!(stage.dump(key).await, before);
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -52,10 +53,11 @@ impl Server {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!(
-            "redis+unix://{}",
-            self.folder.path().join("socket").display()
-        )
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
     }
 }
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use lock_examples::orders::{Shop, report, service};
+use lock_examples::orders::{Shop, report, serve, service};
 use lock_runtime::{LockClient, LockError};
 use tokio::net::TcpListener;
 
@@ -61,7 +61,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = TcpListener::bind(args.listen.unwrap_or(free_port)).await?;
     let address = listener.local_addr()?;
-    let server = axum::serve(listener, service(shop.clone()));
+    let service = service(shop.clone());
 
     if args.listen.is_some() {
         println!(
@@ -69,11 +69,11 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         );
         let reports = tokio::spawn(report_each_minute(shop));
         let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-        server.with_graceful_shutdown(stop).await?;
+        serve(listener, service, &locks, stop, STOP).await?;
         reports.abort();
-        locks.shutdown(STOP).await;
         return Ok(ExitCode::SUCCESS);
     }
+    let server = axum::serve(listener, service);
     tokio::select! {
         served = server.into_future() => Err(format!("the service stopped: {served:?}").into()),
         seen = tour::take(address, &locks) => Ok(seen?),

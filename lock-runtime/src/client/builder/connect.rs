@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::postgres::{connect_timeout_of, is_postgres, open_postgres};
-use super::sqlite::open_sqlite;
+use super::engines::{connect_timeout_of, is_postgres, open_postgres, open_sqlite};
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
+use crate::client::first_connection;
 use crate::config::{DEFAULT_NAMESPACE, DEFAULT_UNAVAILABLE_AFTER, check_lease};
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
@@ -25,8 +25,9 @@ use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
+use crate::engine::revocations::Revocations;
 use crate::error::LockError;
-use crate::observe::{Events, ObservedStore};
+use crate::observe::{Events, ObservedStore, What};
 
 impl LockClientBuilder {
     /// Connects.
@@ -42,7 +43,7 @@ impl LockClientBuilder {
     pub async fn connect(mut self) -> Result<LockClient, LockError> {
         self.read_url_settings()?;
         let (connect_timeout, strict) = (self.timeouts().connect, self.strict_checks);
-        let (client, store) = self.start()?;
+        let (client, store, _) = self.start()?;
         let by = || client.engine().clock().now() + connect_timeout;
         let failed = |source: StoreError| match source.kind() {
             StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion => {
@@ -60,7 +61,8 @@ impl LockClientBuilder {
     }
 
     /// Returns at once and connects in the background, for services that must start while the store
-    /// is down.
+    /// is down. If it can't be reached, that is logged once, as a warning, and once more when it
+    /// can. [`stats`](LockClient::stats) says `connected`.
     ///
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting.
@@ -72,7 +74,12 @@ impl LockClientBuilder {
                  does not wait for one: use `connect`",
             ));
         }
-        self.start().map(|(client, _)| client)
+        let timeouts = self.timeouts();
+        let (client, store, events) = self.start()?;
+        let clock = client.engine().clock().clone();
+        let report = first_connection::report(store, clock.clone(), timeouts, events);
+        clock.spawn(report);
+        Ok(client)
     }
 
     /// Takes out of the URL what is the client's own.
@@ -127,7 +134,7 @@ impl LockClientBuilder {
         Ok(Namespace::new(namespace)?)
     }
 
-    fn start(self) -> Result<(LockClient, Arc<dyn Store>), LockError> {
+    fn start(self) -> Result<(LockClient, Arc<dyn Store>, Events), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
         let mut runtime = self.runtime()?;
@@ -137,12 +144,15 @@ impl LockClientBuilder {
         let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
         let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
-        let messages = Messages::new(local_queues, numbers, names, events.clone());
+        let told = events.clone();
+        let (revocations, demands) = Revocations::new();
+        let messages = Messages::new(local_queues, numbers, names, revocations, events.clone());
         let messages = Arc::new(messages);
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
         context.name = name;
         context.timeouts = self.timeouts();
+        events.record_later(None, |tell| tell.that(What::Started));
         let store = self.open(context)?;
         let can = store.capabilities();
         if let Some(reason) = can.refusal(Wish::Lease(self.defaults.lease)) {
@@ -158,7 +168,15 @@ impl LockClientBuilder {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let end = runtime.end.take();
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
+        let (engine, task) = Engine::new(
+            clock,
+            store,
+            messages,
+            (questions, demands),
+            namespace,
+            defaults,
+            end,
+        );
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -167,8 +185,8 @@ impl LockClientBuilder {
         if in_process {
             log_in_process();
         }
-        let client = LockClient::new(engine, namespace, in_process);
-        Ok((client, opened))
+        let client = LockClient::new(engine, in_process);
+        Ok((client, opened, told))
     }
 
     /// Whether its locks are in this process, and nobody has said that they are meant to be.

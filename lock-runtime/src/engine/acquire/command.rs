@@ -66,9 +66,9 @@ impl AcquireTask<'_> {
         waiter: Option<&Waiter>,
         sent: Instant,
     ) -> Result<CommandOutcome, LockError> {
-        let by = self.note_sending(waiter, sent);
+        let (by, until) = self.note_sending(waiter, sent);
         let engine = self.engine;
-        let answer = engine.store.acquire(self.request.clone(), by);
+        let answer = engine.store.acquire(self.request.clone(), until);
         let closes = || engine.is_closing() && engine.clock.now() >= by;
         let result = match waiter {
             Some(waiter) => waiter.signal.poll_answer(answer, closes).await,
@@ -96,28 +96,26 @@ impl AcquireTask<'_> {
     }
 
     /// Notes what is to be undone of a command that is sent now, and what may be heard meanwhile.
-    /// By when it must be answered.
-    fn note_sending(&mut self, waiter: Option<&Waiter>, sent: Instant) -> Instant {
+    /// By when a silent store counts as failing, and a slow one.
+    fn note_sending(&mut self, waiter: Option<&Waiter>, sent: Instant) -> (Instant, Instant) {
         let gives_up = self.give_up_at(waiter);
         let by = self.budget.command_by(sent, gives_up).max(sent);
         // Known before it is sent, so that an undo can go the same way.
-        let via = self
-            .engine
-            .store
-            .link_of(&self.request.claim.key, self.request.queue);
-        self.request.via = via;
-        self.request.patience = Some(gives_up);
-        self.in_flight = Some((sent, via));
+        let link = self.engine.store.link_of(&self.request.claim.key);
+        self.in_flight = Some((sent, link));
         if let Some(waiter) = waiter {
             let (tokens, wait) = (self.request.tokens, self.request.wait);
             waiter
                 .signal
-                .note_asking(by, AskedStore { via, tokens, wait });
+                .note_asking(by, AskedStore { link, tokens, wait });
         }
-        if self.grant_link != Some(via) {
+        if self.grant_link != Some(link) {
             self.expect_grants_over(None);
         }
-        by
+        match self.engine.capabilities.tells_slow {
+            true => (by, gives_up.max(by)),
+            false => (by, by),
+        }
     }
 
     /// Whether a command had so little time that its silence says nothing about the store.

@@ -13,7 +13,6 @@ mod observed_request;
 mod once;
 mod one;
 mod several;
-mod state;
 mod task;
 
 use lock_store::{LockKey, Wish};
@@ -67,6 +66,8 @@ impl ObservedRequest<'_> {
         self.keys.iter().try_for_each(check_key)?;
         self.engine.check_client()?;
         self.engine.check_wishes(self.options)?;
+        let (lease, timeout) = (self.options.lease, self.engine.defaults.command_timeout);
+        self.engine.short_lease.note(self.keys, lease, timeout);
         self.engine.note_views(self.keys);
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
         let (engine, queued) = (self.engine, &self.was_queued);

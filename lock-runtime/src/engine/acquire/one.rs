@@ -5,6 +5,7 @@
 //! processes, until it is handed the lock or asks again. Each event is a function that returns the
 //! next state, or the hold.
 
+use std::ops::ControlFlow;
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,6 @@ use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
 use super::giving_up::HeardSoFar;
 use super::long_wait::LongWait;
-use super::state::{Next, RequestState};
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::fencing::window;
@@ -345,5 +345,57 @@ impl WaitingRequest<'_> {
     fn lease_is_too_short(&self) -> Option<&StoreError> {
         let is_enough = self.unusable_grants >= timing::UNUSABLE_GRANTS;
         self.unusable.as_ref().filter(|_| is_enough)
+    }
+}
+
+/// Where a waiting request stands.
+#[derive(Clone, Copy)]
+pub(super) enum RequestState {
+    /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
+    /// the hold of another task.
+    InLocalQueue { handoff_until: Option<Instant> },
+    /// The store is to be asked now.
+    Asks,
+    /// The store has said that the key is taken. The first of the local queue asks again then.
+    InStoreQueue { recheck_at: Instant },
+    /// The same, behind another request of this process, which asks for both. It would be asked
+    /// again then.
+    BehindFirst { recheck_at: Instant },
+    /// The store has failed, or refused for now. It is asked again then.
+    BacksOff {
+        failed_at: Instant,
+        again_at: Instant,
+    },
+}
+
+/// What a request goes on with: the state that follows, or the hold that it got.
+pub(super) type Next = ControlFlow<Arc<Hold>, RequestState>;
+
+impl RequestState {
+    pub(super) fn back_off(failed_at: Instant, again_at: Instant) -> Self {
+        Self::BacksOff {
+            failed_at,
+            again_at,
+        }
+    }
+
+    pub(super) fn first(fair: bool) -> Self {
+        if fair {
+            Self::Asks
+        } else {
+            Self::InLocalQueue {
+                handoff_until: None,
+            }
+        }
+    }
+
+    /// When the store is to be asked if nothing is heard before.
+    pub(super) fn next_ask_at(self, is_first: bool) -> Option<Instant> {
+        match self {
+            Self::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
+            Self::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),
+            Self::BacksOff { again_at, .. } => Some(again_at),
+            Self::Asks | Self::BehindFirst { .. } => None,
+        }
     }
 }

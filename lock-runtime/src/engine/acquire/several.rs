@@ -82,15 +82,15 @@ impl Engine {
         let by = budget
             .command_by(sent, budget.give_up_at(self.liveness.answered()))
             .max(sent);
-        let via = self.store.link_of(&keys[0], task::first_try(options));
-        let request = |key: &LockKey| task::request(self, key.clone(), None, options, via);
+        let link = self.store.link_of(&keys[0]);
+        let request = |key: &LockKey| task::request(self, key.clone(), None, options);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let until = self.late_until(sent, options.lease);
         let late = |link| Some(LateAcquire { link, until });
         let mut under_way = UnansweredRound {
             engine: self,
             requests,
-            pending_outcome: late(via),
+            pending_outcome: late(link),
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
         // Keys of different servers: no store was asked.
@@ -102,40 +102,7 @@ impl Engine {
         }
         match result.map(|answer| answer.value) {
             Ok(AcquiredAll::Granted { tokens, until }) => {
-                let deadline = timing::trusted_until(sent, options.lease, until);
-                let mut tokens_of_parts = tokens.iter();
-                let unfenced = tokens_of_parts.any(|token| window::is_missing(options, *token));
-                if tokens.len() != keys.len() || unfenced {
-                    return Ok(AtOnce::Failed(unavailable(keys.first(), no_token())));
-                }
-                if self.clock.now() >= deadline {
-                    let error = too_late(options.lease);
-                    return Ok(AtOnce::Failed(unavailable(keys.first(), error)));
-                }
-                for (key, token) in keys.iter().zip(&tokens) {
-                    if let Err(error) = self.check_rises(key, *token, 1) {
-                        return Ok(AtOnce::Failed(unavailable(Some(key), error)));
-                    }
-                }
-                let parts = under_way.requests.iter().zip(tokens);
-                let part = |(request, token): (&Acquire, _)| {
-                    Part::new(request.claim.key.clone(), request.claim.owner, token)
-                };
-                let grant = Grant {
-                    id: under_way.requests[0].claim.owner.request,
-                    deadline,
-                    ends: timing::hold_ends(sent, options),
-                    pending_outcomes: Vec::new(),
-                    tenure: None,
-                    how: GrantedBy::Store,
-                };
-                let parts = Parts::Several(parts.map(part).collect());
-                let renew_at = options
-                    .renew
-                    .then(|| timing::renewal_at(sent, options.lease, until));
-                let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
-                under_way.settled();
-                Ok(AtOnce::Held(hold))
+                Ok(self.use_all(under_way, options, sent, tokens, until))
             }
             Ok(AcquiredAll::Busy(at)) => {
                 under_way.settled();
@@ -167,6 +134,53 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Makes a hold of a grant for all keys, if it can be used.
+    fn use_all(
+        &self,
+        mut under_way: UnansweredRound<'_>,
+        options: &Resolved,
+        sent: Instant,
+        tokens: Vec<Option<u64>>,
+        until: Option<Instant>,
+    ) -> AtOnce {
+        let requests = &under_way.requests;
+        let failed = |key, error| AtOnce::Failed(unavailable(key, error));
+        let first = requests.first().map(|request| &request.claim.key);
+        let deadline = timing::trusted_until(sent, options.lease, until);
+        let mut tokens_of_parts = tokens.iter();
+        let unfenced = tokens_of_parts.any(|token| window::is_missing(options, *token));
+        if tokens.len() != requests.len() || unfenced {
+            return failed(first, no_token());
+        }
+        if self.clock.now() >= deadline {
+            return failed(first, too_late(options.lease));
+        }
+        for (request, token) in requests.iter().zip(&tokens) {
+            let key = &request.claim.key;
+            if let Err(error) = self.check_rises(key, *token, 1) {
+                return failed(Some(key), error);
+            }
+        }
+        let part = |(request, token): (&Acquire, _)| {
+            Part::new(request.claim.key.clone(), request.claim.owner, token)
+        };
+        let parts = Parts::Several(requests.iter().zip(tokens).map(part).collect());
+        let grant = Grant {
+            id: requests[0].claim.owner.request,
+            deadline,
+            ends: timing::hold_ends(sent, options),
+            pending_outcomes: Vec::new(),
+            tenure: None,
+            how: GrantedBy::Store,
+        };
+        let renew_at = options
+            .renew
+            .then(|| timing::renewal_at(sent, options.lease, until));
+        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        under_way.settled();
+        AtOnce::Held(hold)
     }
 
     /// One after the other, each held and renewed while the next is waited for. `None` if one was

@@ -48,24 +48,16 @@ pub(super) fn request(
     key: LockKey,
     permits: Option<Permits>,
     options: &Resolved,
-    via: Link,
 ) -> Acquire {
     let claim = Claim::new(key, engine.next_owner(), permits);
     let mut request = Acquire::new(claim, options.lease);
     request.first_lease = timing::first_lease(options.lease);
     request.tokens = window::for_one(options);
-    request.queue = first_try(options);
-    request.via = via;
+    request.queue = match options.fair {
+        true => Queue::Respect,
+        false => Queue::Barge,
+    };
     request
-}
-
-/// What the first command does about the store's queue.
-pub(super) fn first_try(options: &Resolved) -> Queue {
-    if options.fair {
-        Queue::Respect
-    } else {
-        Queue::Barge
-    }
 }
 
 impl<'e> AcquireTask<'e> {
@@ -76,12 +68,11 @@ impl<'e> AcquireTask<'e> {
         budget: Budget,
         was_queued: &'e AtomicBool,
     ) -> Self {
-        let via = engine.store.link();
         Self {
             engine,
             options,
             budget,
-            request: request(engine, key, options.permits, options, via),
+            request: request(engine, key, options.permits, options),
             in_flight: None,
             may_be_stored: false,
             pending_outcome: None,
@@ -155,8 +146,8 @@ impl AcquireTask<'_> {
     pub(super) fn restart(&mut self) {
         self.clean_up();
         let claim = &self.request.claim;
-        let (key, permits, via) = (claim.key.clone(), claim.permits, self.request.via);
-        self.request = request(self.engine, key, permits, self.options, via);
+        let (key, permits) = (claim.key.clone(), claim.permits);
+        self.request = request(self.engine, key, permits, self.options);
         self.barge_no_more();
         (
             self.in_flight,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lock_store::{Clock, Store};
+use lock_store::{Clock, Namespace, Store};
 use tokio::sync::Notify;
 
 use super::thread::ThreadEnd;
@@ -19,6 +19,9 @@ use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
+use crate::engine::revocations::Demands;
+use crate::engine::revoke::carry_out;
+use crate::engine::short_lease::ShortLease;
 use crate::engine::who_holds::answer_questions;
 
 impl Engine {
@@ -27,7 +30,8 @@ impl Engine {
         clock: Clock,
         store: Arc<dyn Store>,
         messages: Arc<Messages>,
-        questions: Questions,
+        (questions, demands): (Questions, Demands),
+        namespace: Namespace,
         defaults: Defaults,
         end: Option<ThreadEnd>,
     ) -> (Arc<Self>, UndoTask) {
@@ -54,11 +58,13 @@ impl Engine {
             clock,
             capabilities: store.capabilities(),
             store,
+            namespace,
             defaults,
             local_queues: Arc::clone(&messages.local_queues),
             grants: Arc::clone(&messages.grants),
             numbers: Arc::clone(&messages.numbers),
             names: Arc::clone(&messages.names),
+            revocations: Arc::clone(&messages.revocations),
             messages,
             latches: Arc::default(),
             store_time: StoreTime::default(),
@@ -68,6 +74,7 @@ impl Engine {
             observed,
             last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
+            short_lease: ShortLease::default(),
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),
@@ -81,6 +88,8 @@ impl Engine {
         engine.clock.spawn(views);
         let answers = answer_questions(Arc::downgrade(&engine), questions);
         engine.clock.spawn(answers);
+        let revoking = carry_out(Arc::downgrade(&engine), demands);
+        engine.clock.spawn(revoking);
         (engine, task)
     }
 }

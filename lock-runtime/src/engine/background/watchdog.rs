@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Store};
+use lock_store::{Clock, Instant, Link, LockKey, Mutex, Store};
 use tokio::sync::Notify;
 
 use super::schedule::{Schedule, Scheduled};
@@ -204,7 +204,8 @@ impl Watchdog {
         let due = self.schedule.lock().take_due(now);
         let mut renewals = Vec::new();
         for event in due {
-            if event.hold.loss().is_some() || event.hold.ended() {
+            let is_lost = event.hold.loss().is_some() && !event.hold.is_kept();
+            if is_lost || event.hold.ended() {
                 self.observed.lost(&event.hold, now);
                 self.forget(&event.hold);
             } else if event.renew {
@@ -257,7 +258,7 @@ impl Watchdog {
     /// The link for all keys of a hold. `None` if they have several.
     fn link_of(&self, hold: &Hold) -> Option<Link> {
         let links = hold.parts().iter();
-        let mut links = links.map(|part| self.store.link_of(&part.key, Queue::Respect));
+        let mut links = links.map(|part| self.store.link_of(&part.key));
         let first = links.next()?;
         links.all(|link| link == first).then_some(first)
     }

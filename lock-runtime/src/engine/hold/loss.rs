@@ -35,6 +35,14 @@ impl Hold {
         }
     }
 
+    /// Whether the store is to have it as long as its guard lives, though it is lost: nobody may
+    /// come in beside a body that was told to stop.
+    pub(in crate::engine) fn is_kept(&self) -> bool {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        state.lost == Some(LostReason::Revoked) && !state.released && now < state.deadline
+    }
+
     /// Marks it as lost, for ever.
     pub(crate) fn lose(&self, reason: LostReason) {
         let state = self.state.lock();

@@ -1,8 +1,7 @@
 //! One hold: how long it can be trusted, and the store's commands for it.
 
 mod downgrade;
-pub(super) mod ending;
-mod loss;
+pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;
 mod renewal;
@@ -90,7 +89,7 @@ impl Hold {
         grant: Grant,
         clock: Clock,
     ) -> Self {
-        let keep = options.hold_at_least;
+        let keep = options.kept_always();
         let keep_until = (!keep.is_zero()).then(|| now + keep);
         Self {
             id: grant.id,
@@ -202,14 +201,14 @@ impl Hold {
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
-    /// A nested request asked to keep the key for at least this long from now.
-    pub(crate) fn keep_at_least(&self, keep: Duration) {
+    /// The key is to stay taken for at least this long from then on: for a nested request, or
+    /// after a success.
+    pub(crate) fn keep_at_least(&self, since: Instant, keep: Duration) {
         if keep.is_zero() {
             return;
         }
-        let until = self.clock.now() + keep;
         let mut state = self.state.lock();
-        state.keep_until = state.keep_until.max(Some(until));
+        state.keep_until = state.keep_until.max(Some(since + keep));
     }
 
     /// Notes when the watchdog acts on it next, unless it was released. Returns when the watchdog
@@ -231,7 +230,7 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Wait;
+    use crate::config::{HoldAfter, Wait};
     use crate::engine::fencing::window::TokenWindow;
     use crate::engine::local_queue::LocalQueues;
     use lock_store::Owner;
@@ -251,6 +250,7 @@ mod tests {
             permits: None,
             reentrant: true,
             hold_at_least: Duration::ZERO,
+            hold_after: HoldAfter::Always,
             fenced: false,
             is_part: false,
         };

@@ -2,7 +2,7 @@
 //! answers, and so give up together and for the same reason.
 
 use lock_store::{
-    Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError, StoreErrorKind,
+    Acquired, Answer, Busy, Failure, Holder, Instant, LockFound, Mutex, StoreError, StoreErrorKind,
 };
 use tokio::sync::Notify;
 
@@ -151,7 +151,7 @@ impl KeyLiveness {
         era: u64,
         sent: Instant,
         silence_says_nothing: bool,
-        result: &Result<Answer<Option<Inspection>>, Failure>,
+        result: &Result<Answer<Option<LockFound>>, Failure>,
     ) {
         let mut state = self.state.lock();
         state.looking = false;
@@ -168,12 +168,9 @@ impl KeyLiveness {
                 // A store that refuses to lend a key may answer a question about it.
                 let silence = |failure: &mut KeyFailure| is_silence(&failure.failing.error);
                 state.failure.take_if(silence);
-                let holder = answer
-                    .value
-                    .as_ref()
-                    .and_then(|found| found.holder.as_ref());
-                if let Some(holder) = holder {
-                    state.holder = Some(Holder::parse(holder.as_bytes()));
+                let found = answer.value.as_ref();
+                if let Some(holder) = found.and_then(|found| found.holder.as_ref()) {
+                    state.holder = Some(holder.who());
                     state.busy = state.busy.max(Some(sent));
                 }
             }

@@ -1,5 +1,8 @@
 //! A handoff: a hold on its way from one task of this process to the next.
 
+use crate::engine::Engine;
+use crate::engine::background::undo::PendingRelease;
+use crate::engine::background::undo::UndoJob;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,5 +85,41 @@ impl Handoff {
             renew_at,
             tenure: self.tenure,
         })
+    }
+}
+
+impl Engine {
+    /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
+    /// hold can't be passed on, the handoff comes back: keep it until the release is sent.
+    pub(in crate::engine) fn hand_off(
+        &self,
+        handoff: Option<Handoff>,
+    ) -> Result<(), Option<Handoff>> {
+        let handoff = handoff.ok_or(None)?;
+        if self.is_closing() {
+            return Err(Some(handoff));
+        }
+        let passed = self.local_queues.hand_off(handoff);
+        passed.map(drop).map_err(Some)
+    }
+
+    /// Passes a handoff on that its waiter can't use, or ends the tenure in the background.
+    pub(in crate::engine) fn hand_off_or_end(&self, handoff: Handoff) {
+        if let Err(Some(handoff)) = self.hand_off(Some(handoff)) {
+            self.end_tenure(&handoff);
+        }
+    }
+
+    /// Ends in the background what the process has in the store and nobody uses.
+    pub(in crate::engine) fn end_tenure(&self, handoff: &Handoff) {
+        let now = self.clock.now();
+        self.undo.send(UndoJob::Release(PendingRelease {
+            requests: vec![handoff.release()],
+            keep_until: now,
+            expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
+            first: vec![self.local_queues.releasing(handoff.key())],
+            late: Vec::new(),
+            expected_gone: true,
+        }));
     }
 }

@@ -6,7 +6,6 @@
 //! willing waiter: a handoff. A waiter that nobody polls loses its place after some time, and what
 //! it was given goes to the next one.
 
-mod ended_hold;
 mod handoff;
 pub(super) mod patrol;
 mod queue;
@@ -21,6 +20,6 @@ pub(super) use self::handoff::TakenOver;
 pub(super) use self::queue::Releasing;
 pub(crate) use self::queues::LocalQueues;
 pub(super) use self::state::{
-    AskedStore, Doing, Handoff, LocalQueue, QueuedRequest, Signal, Tenure,
+    AskedStore, Doing, Handoff, HeardGrant, LocalQueue, QueuedRequest, Signal, Tenure,
 };
 pub(super) use self::waiter::Waiter;

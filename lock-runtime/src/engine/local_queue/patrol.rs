@@ -52,14 +52,13 @@ impl Engine {
         }
         let Some(asked) = had.asked else { return };
         let now = self.clock.now();
-        let (link, until) = (asked.via, self.late_until(now, request.lease));
+        let (link, until) = (asked.link, self.late_until(now, request.lease));
         let claim = Claim::new(key.clone(), request.owner, request.permits);
         let mut undone = Acquire::new(claim, request.lease);
         undone.first_lease = timing::first_lease(request.lease);
         undone.wait = asked.wait;
         undone.tokens = asked.tokens;
         undone.queue = Queue::Join;
-        undone.via = asked.via;
         self.undo.send(UndoJob::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
             first: Some(self.local_queues.releasing(&key)),

@@ -8,8 +8,7 @@ use std::task::{Poll, Wake, Waker};
 
 use lock_store::{Instant, Mutex, WakeUp};
 
-use super::state::{AskedStore, Doing, Fate, Handoff, Inbox, Post, Signal};
-use crate::engine::grants::heard::HeardGrant;
+use super::state::{AskedStore, Doing, Fate, Handoff, HeardGrant, Inbox, Post, Signal};
 
 const NOT_WOKEN: u8 = 0;
 const WOKEN: u8 = 1;

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use std::time::Duration;
 
-use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits};
+use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits, Trust};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;
-use crate::engine::grants::heard::HeardGrant;
 use crate::engine::liveness::key::KeyLiveness;
 
 /// One key's queue. It is in the table as long as there is anything in it. Whatever enters an empty
@@ -96,7 +95,7 @@ pub(super) struct Post {
 /// A command that was sent for a waiter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedStore {
-    pub(crate) via: Link,
+    pub(crate) link: Link,
     /// How many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,
     pub(crate) wait: Option<Duration>,
@@ -136,6 +135,17 @@ pub(crate) struct Inbox {
     pub(crate) recheck: bool,
     /// The waiter has lost its place, because nobody polled it.
     pub(crate) skipped: bool,
+}
+
+/// A hand-over by the store, as it was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeardGrant {
+    /// How it is to be trusted.
+    pub(crate) trust: Trust,
+    pub(crate) token: Option<u64>,
+    /// If known, and the link's order counts: when it told this, the store had carried out a
+    /// command that was sent then.
+    pub(crate) after: Option<Instant>,
 }
 
 /// The process's tenure of a key: what it has in the store, whichever of its tasks uses it.

@@ -4,11 +4,12 @@
 //! follows calls and `join!`, and ends at a spawn, whoever polls the spawned task.
 
 use std::sync::Arc;
+use tokio::task::Id;
+use tokio::task::try_id;
 
 use lock_store::{ClientId, LockKey};
 
 use super::gate::NestedGate;
-use super::of_task::OfTask;
 use crate::engine::hold::Hold;
 
 tokio::task_local! {
@@ -83,4 +84,29 @@ fn frames() -> impl Iterator<Item = Arc<Frame>> {
 /// Runs `poll` inside of a frame.
 pub(crate) fn within<T>(frame: &Arc<Frame>, poll: impl FnOnce() -> T) -> T {
     CHAIN.sync_scope(OfTask::new(Arc::clone(frame)), poll)
+}
+
+/// A value of the task in which it was set, or of no task.
+///
+/// A task-local value alone is also seen by each other task that is polled meanwhile, such as those
+/// of a `LocalSet`.
+#[derive(Debug)]
+pub(crate) struct OfTask<T> {
+    value: T,
+    task: Option<Id>,
+}
+
+impl<T> OfTask<T> {
+    /// For one poll: a future may be moved into another task before the next.
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            value,
+            task: try_id(),
+        }
+    }
+
+    /// The value, unless another task is polled.
+    pub(crate) fn get(&self) -> Option<&T> {
+        (self.task == try_id()).then_some(&self.value)
+    }
 }

@@ -7,10 +7,7 @@
 pub(crate) mod call_chain;
 mod gate;
 mod nested;
-pub(crate) mod of_task;
-mod polling;
 
 pub(super) use self::call_chain::enclosing;
-pub(crate) use self::gate::{End, NestedGate, NestedPermit};
+pub(crate) use self::gate::{End, NestedGate, NestedPermit, Polling};
 pub(crate) use self::nested::{Got, Held};
-pub(crate) use self::polling::Polling;

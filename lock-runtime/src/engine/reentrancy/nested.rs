@@ -54,7 +54,7 @@ impl Engine {
             }
             gate.check()?;
         }
-        hold.keep_at_least(options.hold_at_least);
+        hold.keep_at_least(self.clock.now(), options.kept_always());
         Ok(Held::Nested(permit))
     }
 

@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::StoreError;
 use metrics::{Counter, Histogram, Recorder};
 
-use super::grown::{ByLock, Grown};
 use super::level::{Level, LevelGauge};
-use super::locks::{LockLevels, LockMetrics, labels_of};
+use super::locks::{LockLabels, LockLevels, LockMetrics, labels_of};
+use super::made::Made;
 use super::table;
 use crate::observe::event::{Event, GrantedBy, Verb, What};
 
 /// What is true now, whoever records it: a recorder may be installed late.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
-    locks: ByLock<LockLevels>,
+    locks: Made<LockLabels, LockLevels>,
     connections: Level,
     undo_pending: Level,
     /// Lost connections in whose place there is no other one yet.
@@ -24,20 +24,12 @@ pub(super) struct Levels {
 
 #[derive(Debug)]
 pub(super) struct Recorded {
-    recorder: usize,
-    locks: ByLock<LockMetrics>,
-    grants: Grown<(GrantedBy, Counter)>,
-    renewals: Grown<(bool, Counter)>,
-    command: Grown<(Verb, Histogram)>,
-    commands: Grown<(Verb, Option<StoreErrorKind>, Counter)>,
-    reconnects: Grown<(Box<str>, Counter)>,
+    locks: Made<LockLabels, LockMetrics>,
+    grants: Made<&'static str, Counter>,
+    renewals: Made<bool, Counter>,
+    commands: Made<[&'static str; 2], (Counter, Histogram)>,
     connections: LevelGauge,
     undo_pending: LevelGauge,
-}
-
-/// Where in memory it is: it is the same recorder as long as it is there.
-fn address(recorder: &dyn Recorder) -> usize {
-    std::ptr::from_ref(recorder).addr()
 }
 
 impl Recorded {
@@ -48,32 +40,25 @@ impl Recorded {
         }
         let connections = table::CONNECTIONS.gauge(by, &[]);
         let undo_pending = table::UNDO_PENDING.gauge(by, &[]);
-        let locks = ByLock::default();
-        for (labels, _) in levels.locks.iter() {
-            locks.find_or_add(*labels, || LockMetrics::new(*labels, by, &levels.locks));
+        let locks = Made::default();
+        for labels in levels.locks.keys() {
+            locks.get(labels, || LockMetrics::new(labels, by, &levels.locks));
         }
         Self {
-            recorder: address(by),
             locks,
-            grants: Grown::default(),
-            renewals: Grown::default(),
-            command: Grown::default(),
-            commands: Grown::default(),
-            reconnects: Grown::default(),
+            grants: Made::default(),
+            renewals: Made::default(),
+            commands: Made::default(),
             connections: LevelGauge::new(connections, levels.connections.clone()),
             undo_pending: LevelGauge::new(undo_pending, levels.undo_pending.clone()),
         }
-    }
-
-    pub(super) fn is_of(&self, recorder: &dyn Recorder) -> bool {
-        self.recorder == address(recorder)
     }
 
     pub(super) fn record(&self, event: &Event<'_>, by: &dyn Recorder, levels: &Levels) {
         let lock = || {
             let labels = labels_of(event.lock.as_ref());
             let make = || LockMetrics::new(labels, by, &levels.locks);
-            self.locks.find_or_add(labels, make)
+            self.locks.get(labels, make)
         };
         let ended = |outcome, waited| {
             let lock = lock();
@@ -84,7 +69,8 @@ impl Recorded {
             lock
         };
         match event.what {
-            What::Asked => {}
+            // The gauges without labels are there from now on.
+            What::Asked | What::Started | What::Unreachable { .. } => {}
             What::Queued => lock().waiting.add(1),
             What::Granted { waited, how } => {
                 let lock = ended("granted", waited);
@@ -101,6 +87,8 @@ impl Recorded {
             What::Lost { reason, held } => lock().lost(reason, held, by),
             What::Released { held } => lock().released(held),
             What::Renewed { late } => self.renewed(late.is_zero(), by),
+            What::TermBegan => lock().term_began(by, &levels.locks),
+            What::TermEnded { how, .. } => lock().term_ended(how, by, &levels.locks),
             What::Undoing { pending } | What::Undone { pending } => self.undo_pending.set(pending),
             What::Command { verb, took, error } => self.commanded(verb, took, error, by),
             What::Connected { server } => {
@@ -117,37 +105,31 @@ impl Recorded {
     }
 
     fn granted(&self, how: GrantedBy, by: &dyn Recorder) {
-        let make = || (how, table::GRANTS.counter(by, &[how.as_str()]));
-        let (_, count) = self.grants.find_or_add(|(of, _)| *of == how, make);
-        count.increment(1);
+        let how = how.as_str();
+        let make = || table::GRANTS.counter(by, &[how]);
+        self.grants.get(how, make).increment(1);
     }
 
     fn renewed(&self, on_time: bool, by: &dyn Recorder) {
         let value = if on_time { "true" } else { "false" };
-        let make = || (on_time, table::RENEWALS.counter(by, &[value]));
-        let (_, count) = self.renewals.find_or_add(|(of, _)| *of == on_time, make);
-        count.increment(1);
+        let make = || table::RENEWALS.counter(by, &[value]);
+        self.renewals.get(on_time, make).increment(1);
     }
 
     fn commanded(&self, verb: Verb, took: Duration, error: Option<&StoreError>, by: &dyn Recorder) {
-        let make = || (verb, table::COMMAND.histogram(by, &[verb.as_str()]));
-        let (_, time) = self.command.find_or_add(|(of, _)| *of == verb, make);
-        time.record(took);
-        let kind = error.map(StoreError::kind);
-        let outcome = kind.map_or("ok", StoreErrorKind::as_str);
+        let outcome = error.map_or("ok", |error| error.kind().as_str());
+        let values = [verb.as_str(), outcome];
         let make = || {
-            let count = table::COMMANDS.counter(by, &[verb.as_str(), outcome]);
-            (verb, kind, count)
+            let count = table::COMMANDS.counter(by, &values);
+            (count, table::COMMAND.histogram(by, &values[..1]))
         };
-        let is_it = |(of, ended, _): &_| (*of, *ended) == (verb, kind);
-        let (.., count) = self.commands.find_or_add(is_it, make);
+        let (count, time) = &*self.commands.get(values, make);
+        time.record(took);
         count.increment(1);
     }
 
     fn reconnected(&self, server: &str, by: &dyn Recorder) {
-        let make = || (server.into(), table::RECONNECTS.counter(by, &[server]));
-        let (_, count) = self.reconnects.find_or_add(|(of, _)| **of == *server, make);
-        count.increment(1);
+        table::RECONNECTS.counter(by, &[server]).increment(1);
     }
 }
 

@@ -54,6 +54,8 @@ pub const METRICS: &[MetricInfo] = &[
     WAITING,
     RENEWALS,
     LOST,
+    LEADING,
+    TERMS,
     GRANTS,
     COMMANDS,
     COMMAND,
@@ -97,6 +99,14 @@ pub(super) const RENEWALS: MetricInfo = MetricInfo {
 pub(super) const LOST: MetricInfo = MetricInfo {
     labels: &["template", "kind", "reason"],
     ..counter("lock_lost_total", "Holds that were lost.")
+};
+pub(super) const LEADING: MetricInfo = MetricInfo {
+    labels: LOCK,
+    ..gauge("lock_leading", "Terms of leaders now.")
+};
+pub(super) const TERMS: MetricInfo = MetricInfo {
+    labels: &["template", "kind", "end"],
+    ..counter("lock_terms_total", "Terms of leaders that ended.")
 };
 pub(super) const GRANTS: MetricInfo = MetricInfo {
     labels: &["how"],

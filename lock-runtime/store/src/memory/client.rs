@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connected::ConnectedClient;
 use super::latch::Entry;
-use super::lock::{LINK, MemoryRecord, MemoryStep};
+use super::lock::{ConnectedClient, LINK, MemoryRecord, MemoryStep};
 use super::name::SharedName;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
@@ -14,9 +13,9 @@ use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, HandedOver, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
-    StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -160,7 +159,10 @@ impl MemoryClient {
         let mut server = self.store.lock();
         let now = self.clock.now();
         let name = self.name(&request.key);
-        server.rates.take(name, now, request)
+        match request.window {
+            Some(window) => server.pass_logs.take(name, now, window, request),
+            None => server.rates.take(name, now, request),
+        }
     }
 
     /// Runs one operation on a latch; `None` if the key is a held lock.
@@ -252,8 +254,12 @@ impl Store for MemoryClient {
         Self::reply(self.with(key, |record| rules::abandon(record, &request)))
     }
 
-    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Self::reply(self.with(&key, |record| rules::inspect(record)))
+    }
+
+    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Self::reply(self.with(&key, |record| rules::holders(record)))
     }
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::Weak;
 
-use super::connected::ConnectedClient;
 use super::latch::Latches;
 use super::name::SharedName;
 use super::queue::Places;
@@ -144,5 +144,19 @@ impl LockRecord for MemoryRecord<'_, '_> {
 
     fn places(&mut self) -> Result<usize, Infallible> {
         Ok(self.lock.queue.len())
+    }
+}
+
+/// A connected client.
+#[derive(Debug)]
+pub(super) struct ConnectedClient {
+    /// The client's own namespace.
+    pub(super) namespace: Arc<str>,
+    pub(super) listener: Weak<dyn Listener>,
+}
+
+impl ConnectedClient {
+    pub(super) fn listener(&self) -> Option<Arc<dyn Listener>> {
+        self.listener.upgrade()
     }
 }

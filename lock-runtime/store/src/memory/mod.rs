@@ -5,12 +5,12 @@
 //! gets its own handle.
 
 mod client;
-mod connected;
 #[cfg(feature = "test-util")]
 mod intruder;
 mod latch;
 mod lock;
 mod name;
+mod pass_log;
 mod queue;
 mod rate;
 mod server;

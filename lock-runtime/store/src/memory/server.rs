@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::connected::ConnectedClient;
 use super::latch::Latches;
+use super::lock::ConnectedClient;
+use super::pass_log::PassLogs;
 use super::rate::Buckets;
 use super::space::Space;
 use crate::instant::Instant;
@@ -21,6 +22,7 @@ pub struct MemoryStore {
 pub(super) struct Server {
     pub(super) spaces: Vec<Space>,
     pub(super) rates: Buckets,
+    pub(super) pass_logs: PassLogs,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, ConnectedClient>,
     /// True if places of silent clients are suspended, and those of ended waits dropped.
@@ -54,6 +56,7 @@ impl MemoryStore {
         let server = Server {
             spaces: Vec::new(),
             rates: Buckets::default(),
+            pass_logs: PassLogs::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
             suspends: true,
@@ -80,6 +83,7 @@ impl MemoryStore {
         let mut server = self.lock();
         server.spaces.iter_mut().for_each(Space::clear);
         server.rates.clear();
+        server.pass_logs.clear();
         server.latches.clear();
         let listeners: Vec<_> = server
             .listeners
@@ -92,13 +96,15 @@ impl MemoryStore {
         }
     }
 
-    /// The number of keys, places in queues and buckets that are not full. What has expired at
+    /// The number of keys, places in queues, buckets that are not full and logs of exact
+    /// limits. What has expired at
     /// `now` does not count.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
         let locks: usize = server.spaces.iter().map(|one| one.leftovers(now)).sum();
-        locks + server.rates.count(now) + server.latches.leftovers(now)
+        let rates = server.rates.count(now) + server.pass_logs.count(now);
+        locks + rates + server.latches.leftovers(now)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Server> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use self::leases::Leases;
 pub use self::leases::{HeldPart, HoldId};
 use crate::instant::Instant;
-use crate::{Claim, Holder, Owner, Permits};
+use crate::{Claim, FoundHolder, Holder, Owner, Permits};
 
 /// The holders of one lock: one exclusive holder, or several with permits.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,14 @@ fn size(permits: Option<Permits>) -> (u64, u32) {
 /// The name of an owner's hold.
 fn of(owner: Owner) -> HoldId {
     HoldId { owner, kept: 0 }
+}
+
+fn found(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> FoundHolder {
+    FoundHolder::Owner {
+        owner,
+        kept: kept > 0,
+        permits: permits.map(|permits| permits.count),
+    }
 }
 
 impl Holders {
@@ -68,6 +76,13 @@ impl Holders {
     #[must_use]
     pub fn capacity(&self) -> Option<u32> {
         (!self.is_empty() && !self.exclusive).then_some(self.of)
+    }
+
+    /// The permits that all holders have, of that capacity.
+    #[must_use]
+    pub fn permits(&self) -> Option<Permits> {
+        let count = u32::try_from(self.used).unwrap_or(u32::MAX);
+        self.capacity().map(|of| Permits { count, of })
     }
 
     /// True if the lock is held as another kind than requested: exclusive, read-write or semaphore.
@@ -176,16 +191,16 @@ impl Holders {
         Some((holder, expires))
     }
 
-    /// The holder whose lease ends last, as Redis shows it, and when.
+    /// The holder whose lease ends last, and when.
     #[must_use]
-    pub fn last(&self) -> Option<(String, Instant)> {
-        let (HoldId { owner, kept }, hold) = self.leases.last()?;
-        let kept = if kept > 0 { ":kept" } else { "" };
-        let permits = hold
-            .permits
-            .map(|permits| format!(":{}", permits.count))
-            .unwrap_or_default();
-        Some((format!("{owner}{kept}{permits}"), hold.expires))
+    pub fn last(&self) -> Option<(FoundHolder, Instant)> {
+        let (id, hold) = self.leases.last()?;
+        Some((found(id, hold.permits), hold.expires))
+    }
+
+    /// All holders.
+    pub fn all(&self) -> impl Iterator<Item = FoundHolder> {
+        self.leases.iter().map(|(id, hold)| found(id, hold.permits))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those

@@ -7,8 +7,8 @@ use super::holders::Holders;
 use super::queue::{Turn, Waiting};
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, FoundHolder, Granted, LockFound, Queue,
+    Release, Released, Renewal, Renewed,
 };
 
 /// One lock during one step, as an engine keeps it. No other step sees or changes it meanwhile.
@@ -229,6 +229,9 @@ fn end(holders: &mut Holders, claim: &Claim, now: Instant, keep: Duration) -> bo
     held
 }
 
+/// A list of holders is no longer.
+const MOST_HOLDERS: usize = 1_000;
+
 const fn released(held: bool) -> Released {
     if held {
         Released::Released
@@ -273,19 +276,28 @@ pub fn abandon<R: LockRecord>(record: &mut R, request: &Acquire) -> Result<Relea
 }
 
 /// See [`Store::inspect`](crate::Store::inspect).
-pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<Inspection>, R::Error> {
+pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<LockFound>, R::Error> {
     if record.is_latch()? {
         return Ok(None);
     }
-    let mut found = Inspection::free(record.places()?);
+    let mut found = LockFound::free(record.places()?);
     let now = record.now();
     let holders = record.holders();
     found.holders = holders.len();
     if let Some((holder, ends)) = holders.last() {
         found.holder = Some(holder);
         found.remaining = Some(ends - now);
+        found.permits = holders.permits();
     }
     Ok(Some(found))
+}
+
+/// See [`Store::holders`](crate::Store::holders).
+pub fn holders<R: LockRecord>(record: &mut R) -> Result<Option<Vec<FoundHolder>>, R::Error> {
+    if record.is_latch()? {
+        return Ok(None);
+    }
+    Ok(Some(record.holders().all().take(MOST_HOLDERS).collect()))
 }
 
 /// See [`Store::force_release`](crate::Store::force_release).
@@ -297,4 +309,11 @@ pub fn force_release<R: LockRecord>(record: &mut R) -> Result<Option<bool>, R::E
     record.holders().clear();
     hand_over(record, None)?;
     Ok(Some(held))
+}
+
+/// The first of the tokens that follow the last one of a lock, or follow none (zero). `micros` is
+/// the store's time since 1970. So a token below it need not be remembered.
+#[must_use]
+pub fn next_token(last: u64, micros: u64) -> u64 {
+    last.saturating_add(1).max(micros)
 }

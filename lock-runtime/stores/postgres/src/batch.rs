@@ -10,7 +10,7 @@ use std::time::Duration;
 use lock_store::{Answer, Failure, Instant};
 
 use crate::errors::contended;
-use crate::link::LINK;
+use crate::statement::LINK;
 use crate::store::PostgresStore;
 use crate::together::{StatementReply, Together};
 

@@ -1,17 +1,19 @@
 //! The operations of the contract.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreErrorKind, StoreFuture,
+    Finished, FoundHolder, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
+use tokio::task::JoinSet;
 
-use crate::link::LINK;
 use crate::migrate::migrate;
 use crate::news::News;
+use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 
@@ -47,8 +49,12 @@ impl Store for PostgresStore {
         Box::pin(self.abandon_request(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspect_lock(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.list_holders(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
@@ -123,11 +129,18 @@ impl Store for PostgresStore {
 
     fn migrate(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let (clock, settings) = (&self.pool.clock, &self.pool.settings);
-            let done = clock.by(by, migrate(&settings.route, clock)).await;
-            done.unwrap_or_else(|| {
-                Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
-            })
+            // On the client's runtime: the caller may have none. It ends with the caller's future.
+            let (pool, clock) = (Arc::clone(&self.pool), &self.pool.clock);
+            let migrates = async move { migrate(&pool.settings.route, &pool.clock).await };
+            let mut task = JoinSet::new();
+            task.spawn_on(migrates, clock.handle());
+            let done = clock.by(by, task.join_next()).await;
+            self.pool.try_again();
+            match done {
+                Some(Some(Ok(done))) => done,
+                Some(_) => Err(self.error(StoreErrorKind::Refused, "the client is closed")),
+                None => Err(self.error(StoreErrorKind::Timeout, "the migration takes too long")),
+            }
         })
     }
 
@@ -150,7 +163,7 @@ impl Store for PostgresStore {
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(async move { Some(self.log_all(by).await) })
+        Box::pin(self.log_all(by))
     }
 
     fn link(&self) -> Link {

@@ -61,15 +61,9 @@ impl PostgresStore {
 
     /// Logs all findings but one, which is logged where it is found.
     pub(crate) async fn log_all(&self, by: Instant) -> bool {
-        let Ok(servers) = self.ask_server(by).await else {
-            return false;
-        };
-        for server in servers {
-            for finding in &server.findings {
-                tracing::warn!(server = %server.address, "the lock store: {finding}");
-            }
-        }
-        true
+        let servers = self.ask_server(by).await;
+        servers.iter().flatten().for_each(ServerHealth::log);
+        servers.is_ok()
     }
 
     /// Waits until it is known.

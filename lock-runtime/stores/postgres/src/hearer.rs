@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 
 use lock_store::{HandedOver, Listener, Namespace, StoreError, Trust};
 
-use crate::link::LINK;
 use crate::news::News;
+use crate::statement::LINK;
 
 /// Brings news to the client's engine.
 #[derive(Clone)]

@@ -24,7 +24,6 @@ mod greeting;
 mod hearer;
 mod identity;
 mod latches;
-mod link;
 mod listen;
 mod locks;
 mod migrate;

@@ -1,8 +1,8 @@
 //! The operations on locks, but for the [acquire of one](crate::acquire).
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Claim, Fenced, Inspection, Instant, LockKey, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Permits,
+    Queue, Release, Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
@@ -228,13 +228,26 @@ impl PostgresStore {
         self.end_claim(sql, params, by).await
     }
 
-    pub(crate) async fn inspect_lock(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
+    pub(crate) async fn inspect_lock(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
         let statement = Statement::new(
-            "SELECT code, holder, permits, remaining, holders, waiting \
+            "SELECT code, holder, permits, remaining, holders, waiting, taken, of_all \
              FROM lock_store.inspect($1)",
             vec![Param::bytes(self.name(&key))],
         );
         self.call(by, statement, one(|row| inspection(&row), || None))
+            .await
+    }
+
+    pub(crate) async fn list_holders(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Done<Option<Vec<FoundHolder>>> {
+        let statement = Statement::new(
+            "SELECT code, owners, shares FROM lock_store.holders($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        self.call(by, statement, one(|row| holders(&row), || None))
             .await
     }
 
@@ -274,20 +287,41 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
-fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
+fn found(holder: &[u8], permits: Option<i32>) -> Option<FoundHolder> {
+    owner_of(holder).map(|owner| FoundHolder::Owner {
+        owner,
+        kept: is_kept(holder),
+        permits: permits.map(i32::unsigned_abs),
+    })
+}
+
+fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
+    if row.get::<i32>("code")? == 2 {
+        return Ok(None);
+    }
+    let (owners, shares): (Vec<&[u8]>, Vec<i32>) = (row.get("owners")?, row.get("shares")?);
+    let all = owners.into_iter().zip(shares);
+    let all = all.filter_map(|(owner, share)| found(owner, (share > 0).then_some(share)));
+    Ok(Some(all.collect()))
+}
+
+fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }
     let waiting: i64 = row.get("waiting")?;
-    let mut found = Inspection::free(usize::try_from(waiting).unwrap_or(0));
+    let mut found = LockFound::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        let kept = if is_kept(holder) { ":kept" } else { "" };
-        let permits: Option<i32> = row.get("permits")?;
-        let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
-        found.holder = owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"));
+        found.holder = self::found(holder, row.get("permits")?);
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);
+        let taken = row.get::<Option<i64>>("taken")?;
+        let of_all = row.get::<Option<i32>>("of_all")?;
+        found.permits = taken.zip(of_all).map(|(taken, of_all)| Permits {
+            count: u32::try_from(taken).unwrap_or(u32::MAX),
+            of: u32::try_from(of_all).unwrap_or(0),
+        });
     }
     Ok(Some(found))
 }

@@ -1,7 +1,11 @@
 //! [`Statement`]: one call of a function, with its parameters and their types.
 
-use lock_store::{Acquire, Claim, Owner};
+use lock_store::{Acquire, Claim, Link, Owner};
 use tokio_postgres::types::{ToSql, Type};
+
+/// Statements go over whichever connection is free, in no order. What ends an unknown outcome is
+/// the deadline that each statement carries, and the lock of the key's row.
+pub(crate) const LINK: Link = Link::SEVERAL;
 
 /// A parameter.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Logged,
-    Namespace, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreFuture,
+    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound, LockKey,
+    Logged, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
+    Store, StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -41,8 +41,12 @@ impl Store for RedisStore {
         Box::pin(self.abandon_request(request, by))
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspect_now(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.holders_now(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
@@ -109,7 +113,7 @@ impl Store for RedisStore {
                 // If this fails, the first request reports it.
                 let _ = self.diagnose(by).await.map(drop);
             }
-            Some(self.is_diagnosed().await)
+            self.is_diagnosed().await
         })
     }
 
@@ -117,9 +121,9 @@ impl Store for RedisStore {
         self.servers.link()
     }
 
-    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
+    fn link_of(&self, key: &LockKey) -> Link {
         match &self.servers {
-            Servers::One(connection) => connection.link_here(queue == Queue::Join),
+            Servers::One(connection) => connection.link(),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }
@@ -127,6 +131,8 @@ impl Store for RedisStore {
     fn capabilities(&self) -> Capabilities {
         let mut can = Capabilities::all();
         can.fails_over = self.fails_over;
+        // A confirmation by replicas comes within the command's time, or not.
+        can.tells_slow = self.replication.is_none();
         can
     }
 

@@ -101,34 +101,22 @@ impl Pieces for Helper<'_> {
     }
 }
 
-/// The same text as its `Display`.
+/// The same text as its `Display`, whose formatting takes several times as long.
 impl Pieces for Owner {
     #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
+        let digit = |half: u8| b"0123456789abcdef"[usize::from(half & 15)];
         let mut text = [b'-'; 49];
-        let (client, request) = text.split_at_mut(33);
-        for (digits, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
-            digits.copy_from_slice(&HEXADECIMAL[usize::from(byte)]);
+        for (two, byte) in text.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
+            two.copy_from_slice(&[digit(byte >> 4), digit(byte)]);
         }
-        let digits = (16 - self.request.leading_zeros() as usize / 4).max(1);
-        let mut rest = self.request;
-        for digit in request[..digits].iter_mut().rev() {
-            *digit = HEXADECIMAL[usize::from(rest as u8 & 15)][1];
-            rest >>= 4;
+        let length = 33 + (16 - self.request.leading_zeros() as usize / 4).max(1);
+        for (at, one) in text[33..length].iter_mut().rev().enumerate() {
+            *one = digit((self.request >> (4 * at)) as u8);
         }
-        put(std::str::from_utf8(&text[..33 + digits]).unwrap_or_default());
+        put(std::str::from_utf8(&text[..length]).unwrap_or_default());
     }
 }
-
-/// The two digits of each byte.
-static HEXADECIMAL: [[u8; 2]; 256] = {
-    let (digits, mut all, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
-    while byte < all.len() {
-        all[byte] = [digits[byte >> 4], digits[byte & 15]];
-        byte += 1;
-    }
-    all
-};
 
 /// A name as text, in a command or elsewhere.
 #[derive(Clone, Copy)]
@@ -214,6 +202,15 @@ impl Prefix {
     pub(crate) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
         let lock = self.lock(key);
         Helper { kind: "rate", lock }
+    }
+
+    /// The log of a rate limiter with an exact limit. A lock and a bucket may have the same key.
+    pub(crate) fn pass_log<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+        let lock = self.lock(key);
+        Helper {
+            kind: "limit",
+            lock,
+        }
     }
 
     /// `owner` made the call or has the place. A look has no owner.
@@ -361,7 +358,8 @@ mod tests {
                     Shown(names.fence).to_string(),
                 );
                 let bucket = Shown(namespace.bucket(&key)).to_string();
-                for helper in [queue, fence, bucket, latch.waiters, latch.call] {
+                let log = Shown(namespace.pass_log(&key)).to_string();
+                for helper in [queue, fence, bucket, log, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
             }

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, Script};
+use redis::Script;
+
+use crate::resp::Command;
 
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
@@ -42,11 +44,13 @@ scripts! {
     FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
     FENCE = "tokens.lua", "version.lua", "lib.lua", "fence.lua";
     INSPECT = "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
+    HOLDERS = "tokens.lua", "version.lua", "lib.lua", "holders.lua";
     RENEW = "renew.lua";
     QUORUM_TAKE = "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
     QUORUM_CONFIRM = "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
     QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
     RATE = "version.lua", "rate.lua";
+    LIMIT = "version.lua", "limit.lua";
     RIGHTS = "rights.lua";
     NEEDS = "needs.lua";
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
@@ -96,14 +100,9 @@ impl Form {
     }
 
     /// The command with the script's text instead of its hash.
-    pub(crate) fn by_text(&self, by_hash: &Cmd) -> Cmd {
-        let mut command = redis::cmd("EVAL");
-        command.arg(&self.code);
-        for argument in by_hash.args_iter().skip(2) {
-            if let redis::Arg::Simple(argument) = argument {
-                command.arg(argument);
-            }
-        }
+    pub(crate) fn by_text(&self, by_hash: &Command) -> Command {
+        let mut command = Command::new("EVAL");
+        command.arg(&self.code).with_rest_of(by_hash, 2);
         command
     }
 }

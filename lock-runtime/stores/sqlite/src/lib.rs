@@ -29,13 +29,13 @@ mod machine;
 mod mail;
 mod mailbox;
 mod open;
+mod pass_log;
 mod rate;
 mod schema;
 mod session;
 mod step;
 mod store;
 mod sweep;
-mod tokens;
 mod url;
 mod worker;
 

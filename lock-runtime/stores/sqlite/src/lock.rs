@@ -1,5 +1,6 @@
 //! One lock, over rows: what the rules see and change in a transaction.
 
+use lock_store::rules::next_token;
 use lock_store::rules::{self, Holders, LockRecord, Waiting};
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Acquired, AcquiredAll, Instant, Owner, Queue};
@@ -9,7 +10,6 @@ use crate::holders::{self, Sessions, columns, owner_of, permits_of};
 use crate::latch;
 use crate::machine::{duration, nanos};
 use crate::step::Step;
-use crate::tokens;
 
 /// A lock during a transaction.
 pub(crate) struct Record<'r, 't> {
@@ -127,7 +127,7 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn mint(&mut self, tokens: u32) -> rusqlite::Result<u64> {
-        tokens::mint(self.step, self.name, tokens)
+        mint(self.step, self.name, tokens)
     }
 
     fn first(&mut self) -> rusqlite::Result<Option<(Place, Waiting)>> {
@@ -251,4 +251,19 @@ impl Record<'_, '_> {
         self.step.rows.prepare_cached(statement)?.execute(with)?;
         Ok(())
     }
+}
+
+/// The first of this many new tokens of a lock.
+fn mint(step: &mut Step<'_>, name: &str, tokens: u32) -> rusqlite::Result<u64> {
+    let mut last = step
+        .rows
+        .prepare_cached("SELECT token FROM fence WHERE name = ?1")?;
+    let last: Option<i64> = last.query_row([name], |row| row.get(0)).optional()?;
+    let first = next_token(last.map_or(0, i64::cast_unsigned), step.micros);
+    let last = first + u64::from(tokens) - 1;
+    step.rows
+        .prepare_cached("INSERT OR REPLACE INTO fence (name, token) VALUES (?1, ?2)")?
+        .execute(params![name, last.cast_signed()])?;
+    step.after.minted = true;
+    Ok(first)
 }

@@ -80,6 +80,9 @@ fn forget(step: &Step<'_>, most: u64) -> rusqlite::Result<bool> {
             "DELETE FROM rate WHERE name IN (
                 SELECT name FROM rate WHERE ends <= ?1 ORDER BY ends LIMIT ?2
              )",
+            "DELETE FROM pass_log WHERE name IN (
+                SELECT name FROM pass_log WHERE ends <= ?1 ORDER BY ends LIMIT ?2
+             )",
             "DELETE FROM call WHERE (name, client, request) IN (
                 SELECT name, client, request FROM call WHERE ends <= ?1 ORDER BY ends LIMIT ?2
              )",

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::{Backend, eventually};
-use lock_runtime::{HeldBy, LockClient, LockError};
+use lock_runtime::observe::LockKind;
+use lock_runtime::{HeldBy, LockClient, LockError, lock_key};
 
 super::on_every_store!(
     a_request_that_has_waited_is_told_the_name_of_the_holder,
@@ -14,6 +15,7 @@ super::on_every_store!(
     a_holder_that_is_gone_or_of_another_library_is_told_apart,
     a_request_without_a_wait_reports_what_is_known,
     a_client_is_asked_about_all_of_its_holds,
+    a_client_lists_what_it_holds,
 );
 
 super::without_a_queue!(
@@ -24,6 +26,7 @@ super::without_a_queue!(
     a_holder_that_is_gone_or_of_another_library_is_told_apart,
     a_kept_lock_has_no_owner,
     a_request_without_a_wait_reports_what_is_known,
+    a_client_lists_what_it_holds,
 );
 
 const WAIT: Duration = Duration::from_millis(600);
@@ -152,4 +155,41 @@ async fn a_client_is_asked_about_all_of_its_holds(store: Backend) {
     }
     several.release().await.unwrap();
     reader.release().await.unwrap();
+}
+
+async fn a_client_lists_what_it_holds(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    assert!(client.holds().is_empty());
+    let lease = Duration::from_secs(20);
+    let product = 42;
+    let key = lock_key!("stock:<product>");
+    let first = client.lock(key).lease(lease).acquire().await.unwrap();
+    let _others = other.lock("another").acquire().await.unwrap();
+    let view = client.namespaced("other");
+    let several = view.multi_lock(["b", "a"]).acquire().await.unwrap();
+    // Shares the hold.
+    let _nested = first
+        .scope(client.lock("stock:42").acquire())
+        .await
+        .unwrap();
+
+    let holds = view.holds();
+    let keys = holds.iter().map(|hold| {
+        let keys = hold.keys.iter().map(|key| (key.as_str(), key.template()));
+        keys.collect::<Vec<_>>()
+    });
+    let expected = [
+        vec![("stock:42", Some("stock:<product>"))],
+        vec![("a", None), ("b", None)],
+    ];
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    assert!(holds[0].held_for >= holds[1].held_for);
+    assert!(holds[0].remaining > lease / 2 && holds[0].remaining < lease);
+    assert_eq!(holds[0].kind, LockKind::Exclusive);
+    drop(several);
+    eventually("it is released", async || client.holds().len() == 1).await;
+    // Without the store.
+    client.force_release("stock:42").await.unwrap();
+    assert!(first.extend(lease).await.is_err());
+    assert!(client.holds().iter().all(|hold| hold.remaining.is_zero()));
 }

@@ -6,15 +6,16 @@ use lock_store::{Capabilities, Wish};
 
 use super::engine::Engine;
 use super::{
-    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
-    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes,
-    rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks,
-    together, turns, unpolled, verbs, views, waiting,
+    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaders,
+    leaving, limits, losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy,
+    releasing, revoking, runtimes, rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares,
+    stored, stored_latch, tasks, together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
 const LATCH: &[Wish] = &[Wish::Latch];
 const RATE: &[Wish] = &[Wish::Rate];
+const LIMIT: &[Wish] = &[Wish::ExactRate];
 /// A queue in the store, in the order of arrival.
 const QUEUE: &[Wish] = &[Wish::Fair, Wish::Fencing];
 const ALL: &[Wish] = &[
@@ -39,7 +40,9 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (keys::BEHAVIOURS, keys::WITHOUT_A_QUEUE, ALL),
     (latch::BEHAVIOURS, &[], LATCH),
     (latch_verbs::BEHAVIOURS, &[], LATCH),
+    (leaders::BEHAVIOURS, leaders::WITHOUT_A_QUEUE, QUEUE),
     (leaving::BEHAVIOURS, leaving::WITHOUT_A_QUEUE, QUEUE),
+    (limits::BEHAVIOURS, &[], LIMIT),
     (losing::BEHAVIOURS, losing::WITHOUT_A_QUEUE, QUEUE),
     (multi_hold::BEHAVIOURS, multi_hold::WITHOUT_A_QUEUE, QUEUE),
     (multi_lock::BEHAVIOURS, multi_lock::WITHOUT_A_QUEUE, QUEUE),
@@ -48,6 +51,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (rates::BEHAVIOURS, &[], RATE),
     (reentrancy::BEHAVIOURS, reentrancy::WITHOUT_A_QUEUE, QUEUE),
     (releasing::BEHAVIOURS, releasing::WITHOUT_A_QUEUE, QUEUE),
+    (revoking::BEHAVIOURS, revoking::WITHOUT_A_QUEUE, SHARES),
     (runtimes::BEHAVIOURS, runtimes::WITHOUT_A_QUEUE, QUEUE),
     (rw_lock::BEHAVIOURS, &[], SHARES),
     (rw_lock_holds::BEHAVIOURS, &[], SHARES),
@@ -72,7 +76,11 @@ const BESIDES: &[(&str, Needs)] = &[
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
+    ("revoking::", Needs::Messages),
     ("turns::a_passed_hold_lives", Needs::ExactLeases),
+    ("runtimes::every_route", Needs::Wish(Wish::Shares)),
+    ("runtimes::every_route", Needs::Wish(Wish::Latch)),
+    ("runtimes::every_route", Needs::Wish(Wish::Rate)),
 ];
 
 /// What not every engine has.

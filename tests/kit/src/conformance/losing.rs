@@ -14,6 +14,7 @@ super::on_every_store!(
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     a_renewed_lease_lasts_as_long_as_the_body,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
+    max_hold_shortens_the_clients_lease,
     an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal,
     extend_moves_the_deadline_and_never_shortens_it,
     a_lost_hold_stays_lost,
@@ -26,6 +27,7 @@ super::without_a_queue!(
     a_renewed_lease_lasts_as_long_as_the_body,
     extend_moves_the_deadline_and_never_shortens_it,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
+    max_hold_shortens_the_clients_lease,
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
     a_body_that_ended_after_its_lease_returns_lost_and_not_its_result,
@@ -120,14 +122,36 @@ async fn max_hold_ends_a_renewed_hold_and_frees_the_lock(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let request = a
         .lock("k")
-        .lease(8 * SHORT)
+        .lease(20 * SHORT)
         .renew(true)
-        .max_hold(16 * SHORT);
+        .max_hold(30 * SHORT);
     let started = std::time::Instant::now();
     let lost = request.run(std::future::pending::<()>()).await;
     assert_eq!(lost_by(lost), LostReason::MaxHold);
-    assert!(started.elapsed() > 12 * SHORT, "it was renewed");
+    assert!(started.elapsed() > 25 * SHORT, "it was renewed");
     assert!(b.lock("k").acquire().await.unwrap().is_held());
+}
+
+async fn max_hold_shortens_the_clients_lease(store: Backend) {
+    let cap = 20 * SHORT;
+    let builder = store.builder().lease(600 * cap);
+    let (a, b) = (builder.connect().await.unwrap(), store.client().await);
+    let started = std::time::Instant::now();
+    let body = async {
+        let left = b.inspect("k").await.unwrap().remaining.unwrap();
+        // Some engines round up.
+        assert!(left < 600 * cap / 2, "{left:?}");
+        std::future::pending::<()>().await;
+    };
+    let lost = a.lock("k").max_hold(cap).run(body).await;
+    assert_eq!(lost_by(lost), LostReason::MaxHold);
+    assert!(started.elapsed() > cap / 2);
+    assert!(b.lock("k").acquire().await.unwrap().is_held());
+    // A lease that is given beside it says something else.
+    let longer = a.lock("k").lease(2 * cap).renew(true).max_hold(cap);
+    let refused = longer.acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::Config { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("beside it"), "{refused}");
 }
 
 async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{Backend, eventually};
 use lock_store::{
-    Acquire, AcquiredAll, Owner, Permits, Queue, Release, Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Holder, Owner, Permits, Queue, Release, Released, Renewal, Renewed,
 };
 
 use crate::conformance::verbs::{LEASE, Two, by, claim, is_granted, owner, request};
@@ -72,9 +72,10 @@ async fn release(two: &Two, keys: &[&str], owner_of: impl Fn(usize) -> Owner) ->
     two.stores[0].release(requests, by()).await.unwrap().value
 }
 
-async fn holder(two: &Two, key: &str) -> Option<String> {
+async fn holder(two: &Two, key: &str) -> Option<Holder> {
     let found = two.stores[0].inspect(key.into(), by()).await;
-    found.unwrap().value.unwrap().holder
+    let holder = found.unwrap().value.unwrap().holder;
+    holder.map(|found| found.who())
 }
 
 async fn remaining(two: &Two, key: &str) -> Duration {
@@ -95,7 +96,11 @@ async fn all_free_keys_are_granted_each_to_its_owner_and_with_a_token_of_its_own
         assert!(granted.iter().zip(&last).all(|(token, last)| token > last));
         last = granted;
         for (at, key) in keys.iter().enumerate() {
-            assert_eq!(holder(&two, key).await, Some(mine(at).to_string()), "{key}");
+            assert_eq!(
+                holder(&two, key).await,
+                Some(Holder::Owner(mine(at))),
+                "{key}"
+            );
             assert!(remaining(&two, key).await > LEASE / 2);
         }
         assert_eq!(release(&two, &keys, mine).await, [Released::Released; 3]);

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::Backend;
-use lock_runtime::{LockClient, LockError, LostReason};
+use crate::{Backend, eventually};
+use lock_runtime::{Guard, LockClient, LockError, LostReason};
 
 super::on_every_store!(
     a_store_that_stands_still_is_unavailable_and_never_busy,
     a_hold_that_can_not_be_renewed_is_lost_before_its_lease_ends_in_the_store,
     a_store_that_crashed_is_unavailable_and_used_again_when_it_is_back,
     those_who_wait_go_on_when_a_store_that_stood_still_goes_on,
+    a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_back,
 );
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -124,5 +125,41 @@ async fn those_who_wait_go_on_when_a_store_that_stood_still_goes_on(store: Backe
     store.resume();
     release.await.unwrap().unwrap();
     waiter.await.unwrap().unwrap();
+    store.until_empty().await;
+}
+
+async fn a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_back(
+    store: Backend,
+) {
+    let (leader, other) = (impatient(&store).await, impatient(&store).await);
+    let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    for (number, client) in [(1, leader.clone()), (2, other.clone())] {
+        let began = began.clone();
+        tokio::spawn(client.lock("k").lead(async move |_: &Guard| {
+            began.send(number).unwrap();
+            std::future::pending::<()>().await
+        }));
+    }
+    let first = begins.recv().await.unwrap();
+    let (leader, other) = if first == 1 {
+        (leader, other)
+    } else {
+        (other, leader)
+    };
+    eventually("the other one waits", async || other.stats().waiting == 1).await;
+    assert!(store.kill());
+    eventually("the leader is stopped", async || leader.stats().lost == 1).await;
+    // Longer than any single request waits for a dead store.
+    eventually("each has been refused", async || {
+        leader.stats().unavailable > 0 && other.stats().unavailable > 0
+    })
+    .await;
+    assert!(begins.try_recv().is_err(), "nobody leads without a store");
+    store.restart().await;
+    let again = tokio::time::timeout(Duration::from_secs(30), begins.recv()).await;
+    assert!(again.unwrap().is_some());
+    for client in [leader, other] {
+        client.shutdown(Duration::ZERO).await;
+    }
     store.until_empty().await;
 }

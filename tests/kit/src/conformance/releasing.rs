@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Backend, eventually};
 use lock_runtime::observe::{Event, Observer, What};
-use lock_runtime::{Guard, LockClient, LockError};
+use lock_runtime::{Guard, HoldAfter, LockClient, LockError};
+
+use crate::conformance::bodies::endless_body;
 
 super::on_every_store!(
     a_dropped_guard_is_released_before_later_requests_of_its_client,
@@ -15,6 +17,7 @@ super::on_every_store!(
     a_guard_dropped_on_a_plain_thread_releases,
     a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    after_a_failure_the_key_is_free_if_only_a_success_keeps_it,
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
     shutdown_ends_waiting_requests_and_holds,
@@ -29,6 +32,7 @@ super::without_a_queue!(
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     a_guard_dropped_on_a_plain_thread_releases,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    after_a_failure_the_key_is_free_if_only_a_success_keeps_it,
     shutdown_ends_waiting_requests_and_holds,
     observers_are_told_of_the_end_of_each_connection,
     a_shutdown_in_a_body_waits_for_others_only,
@@ -204,6 +208,57 @@ async fn a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout(stor
     assert!(started.elapsed() < Duration::from_secs(30));
     body.await.unwrap().unwrap().unwrap();
     client.closing().await;
+}
+
+async fn after_a_failure_the_key_is_free_if_only_a_success_keeps_it(store: Backend) {
+    let (a, b) = (store.client().await, store.client().await);
+    let keep = Duration::from_secs(60);
+    let job = |key: &str| {
+        let lock = a.lock(key).hold_at_least(keep);
+        lock.hold_after(HoldAfter::Success)
+    };
+    let is_free = async |key: &str| {
+        let tried = b.lock(key).wait(Duration::from_secs(10)).acquire().await;
+        tried.map(drop).is_ok()
+    };
+    let is_kept = async |key: &str| b.lock(key).try_acquire().await.unwrap().is_none();
+
+    let failed = job("k").run(async { Err::<(), _>("no paper") });
+    assert_eq!(failed.await.unwrap(), Err("no paper"));
+    assert!(is_free("k").await);
+    let panics = tokio::spawn(job("k").run(async { panic!("on purpose") }));
+    assert!(panics.await.unwrap_err().is_panic());
+    assert!(is_free("k").await);
+    let (runs, endless) = endless_body();
+    let dropped = tokio::spawn(job("k").run(endless));
+    runs.await.unwrap();
+    dropped.abort();
+    assert!(is_free("k").await);
+    drop(job("k").acquire().await.unwrap());
+    assert!(is_free("k").await);
+    // A nested failure inside of a success, which keeps it, and of a hold that keeps nothing.
+    let outer = a.lock("k").run(job("k").run(async { Err::<(), ()>(()) }));
+    assert_eq!(outer.await.unwrap().unwrap(), Err(()));
+    assert!(is_free("k").await);
+
+    job("ok")
+        .run(async { Ok::<_, &str>(()) })
+        .await
+        .unwrap()
+        .unwrap();
+    job("none").run(async { None::<u8> }).await.unwrap();
+    job("guard")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let nested = a.lock("nested").run(job("nested").run(async {}));
+    nested.await.unwrap().unwrap();
+    for key in ["ok", "none", "guard", "nested"] {
+        assert!(is_kept(key).await, "{key}");
+    }
 }
 
 async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Backend) {

@@ -26,6 +26,7 @@ super::on_every_store!(
     a_request_with_a_smaller_number_is_not_starved_by_larger_ones,
     a_nested_request_may_say_another_number,
     five_run_an_annotated_function_at_once_and_the_sixth_waits,
+    an_inspection_says_how_many_permits_are_taken_and_left,
 );
 
 pub(in crate::conformance) const WAIT: Duration = Duration::from_secs(60);
@@ -416,4 +417,36 @@ async fn five_run_an_annotated_function_at_once_and_the_sixth_waits(store: Backe
         one.unwrap().unwrap();
     }
     store.until_empty().await;
+}
+
+async fn an_inspection_says_how_many_permits_are_taken_and_left(store: Backend) {
+    let (a, b) = (store.client().await, store.client().await);
+    let found = async || {
+        let found = b.inspect("k").await.unwrap();
+        (found.permits_taken, found.permits_left)
+    };
+    assert_eq!(found().await, (None, None));
+    let three = permits(&a, 3, 5).acquire().await.unwrap();
+    assert_eq!(found().await, (Some(3), Some(2)));
+    let short = permits(&b, 2, 5).lease(Duration::from_secs(2));
+    let two = short.acquire().await.unwrap();
+    assert_eq!(found().await, (Some(5), Some(0)));
+    // One whose lease has ended, which nobody has removed yet.
+    two.lost().await;
+    eventually("its permits are back", async || {
+        found().await == (Some(3), Some(2))
+    })
+    .await;
+    // By the number of the last request.
+    let one = permits(&b, 1, 9).acquire().await.unwrap();
+    assert_eq!(found().await, (Some(4), Some(5)));
+    one.release().await.unwrap();
+    three.release().await.unwrap();
+    drop(two);
+    // Other kinds of locks have none.
+    let _reader = a.rw_lock("k").read().wait(WAIT).acquire().await.unwrap();
+    assert_eq!(found().await, (None, None));
+    let _alone = a.lock("alone").acquire().await.unwrap();
+    let alone = b.inspect("alone").await.unwrap();
+    assert_eq!((alone.permits_taken, alone.permits_left), (None, None));
 }

@@ -64,6 +64,7 @@ impl Servers {
             Wish::Fair,
             Wish::Fencing,
             Wish::Rate,
+            Wish::ExactRate,
             Wish::Latch,
         ];
         let of = |can: &Capabilities| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{Backend, eventually};
 use lock_store::{
-    Acquire, Acquired, Busy, Claim, Fenced, Granted, Inspection, Owner, Permits, Queue, Release,
+    Acquire, Acquired, Busy, Claim, Fenced, Granted, LockFound, Owner, Permits, Queue, Release,
     Released, Renewal, Renewed,
 };
 
@@ -115,7 +115,7 @@ impl Two {
         shrunk.unwrap().value
     }
 
-    async fn found(&self) -> Inspection {
+    async fn found(&self) -> LockFound {
         let found = self.stores[0].inspect("k".into(), by()).await;
         found.unwrap().value.unwrap()
     }

@@ -195,7 +195,6 @@ fn claim(owner: Owner, share: Option<Permits>) -> Claim {
 fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
     let mut request = Acquire::new(claim(owner, share), LEASE);
     request.first_lease = LEASE / 5;
-    request.via = lock_store::Link(0);
     request.queue = queue;
     request
 }

@@ -103,7 +103,7 @@ pub(super) const KNOWN: &[Known] = &[
         "without a late command there is nothing to repeat",
     ),
     (
-        "grants/mod.rs",
+        "grants.rs",
         "drop(grants);",
         "deleted",
         [2, 2],
@@ -145,7 +145,7 @@ pub(super) const KNOWN: &[Known] = &[
         "no later request waits for it: a client that closes admits none",
     ),
     (
-        "hold/ending.rs",
+        "hold/release.rs",
         "drop(state);",
         "deleted",
         [1, 1],

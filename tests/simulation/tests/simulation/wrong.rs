@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lock_runtime::LockKey;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, Instant, Owner, Permits, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, FoundHolder, Instant, Owner,
+    Permits, Queue, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request};
 
@@ -217,8 +217,8 @@ impl Wrong {
     /// Ends any hold of an exclusive lock.
     fn end_any(store: &dyn Store, claim: &Claim) -> bool {
         let found = answer(store.inspect(claim.key.clone(), now()));
-        let owner = found.and_then(|found| Owner::parse(&found.holder?));
-        let Some(owner) = owner.filter(|_| claim.permits.is_none()) else {
+        let holder = found.and_then(|found| found.holder);
+        let (Some(FoundHolder::Owner { owner, .. }), None) = (holder, claim.permits) else {
             return false;
         };
         let claim = Claim::new(claim.key.clone(), owner, None);

@@ -535,25 +535,23 @@ fn a_shutdown_ends_holds_when_their_time_is_over_whatever_is_under_way() {
 }
 
 #[test]
-fn an_undo_goes_the_way_of_the_command_that_may_have_been_carried_out() {
+fn an_undo_over_the_link_of_the_abandoned_command_is_the_last() {
     simulated(async {
-        let (store, client) = RecordingStore::open().await;
-        // It was asked over link 9, and the failure says link 0.
-        store.next("acquire", &[Fate::Lost]);
-        let request = client.lock("k@9").wait(of(0)).acquire();
-        store.ask(0, request).await.unwrap_err();
-        ms(10).await;
-        let seen = store.seen();
-        let via: Vec<_> = seen.iter().filter_map(via).collect();
-        assert_eq!(via, [9, 0]);
+        for keys in [vec!["a@9"], vec!["a@9", "b@9"]] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(keys.join(" and "));
+            store.set_usual("abandon", Fate::Replies(0, 9));
+            for verb in ["acquire", "acquire_all"] {
+                store.set_usual(verb, Fate::Silence);
+            }
+            let request = client.multi_lock(keys.clone());
+            let asks = tokio::spawn(store.ask(WAIT, request.acquire()));
+            ms(100).await;
+            asks.abort();
+            ms(2000).await;
+            assert_eq!(store.when("abandon"), vec![100; keys.len()]);
+        }
     });
-}
-
-fn via(command: &Command) -> Option<u64> {
-    match &command.request {
-        Request::Acquire(request) | Request::Abandon(request) => Some(request.via.0),
-        _ => None,
-    }
 }
 
 #[test]

@@ -157,7 +157,8 @@ impl RecordingStore {
         Self::open_both(|builder| builder, can).await
     }
 
-    async fn open_both(
+    /// The same, with settings.
+    pub(crate) async fn open_both(
         settings: impl FnOnce(LockClientBuilder) -> LockClientBuilder,
         can: Capabilities,
     ) -> (Arc<Self>, LockClient) {
@@ -422,15 +423,9 @@ impl Interceptor for RecordingStore {
         by: Instant,
     ) -> StoreFuture<'s, Reply> {
         let now = self.now();
-        let left = |at: Instant| self.milliseconds(at).saturating_sub(now);
-        let patience = match &request {
-            Request::Acquire(request) => request.patience.map(left),
-            _ => None,
-        };
         let line = self.push(Line::Command(Box::new(Command {
             at: now,
-            within: left(by),
-            patience,
+            within: self.milliseconds(by).saturating_sub(now),
             request: request.clone(),
             outcome: Outcome::UnderWay,
         })));

@@ -46,8 +46,6 @@ pub(crate) struct Command {
     pub(crate) at: u64,
     /// The time limit for its answer.
     pub(crate) within: u64,
-    /// How much longer an acquire may wait for a store that is slow.
-    pub(crate) patience: Option<u64>,
     pub(crate) request: Request,
     pub(crate) outcome: Outcome,
 }
@@ -128,27 +126,17 @@ impl Command {
                 if let Some(wait) = request.wait {
                     add("wait", wait.as_millis());
                 }
-                if let Some(patience) = self.patience {
-                    add("patience", patience.into());
-                }
-                if request.via != Link(0) {
-                    add("via", request.via.0.into());
-                }
                 if request.instead_of.is_some() {
                     text += ", instead";
                 }
                 text
-            }
-            Request::AcquireAll(requests) if requests[0].via != Link(0) => {
-                format!("lease {lease}, via {}", requests[0].via.0)
             }
             Request::AcquireAll(_) | Request::Renew(_) => format!("lease {lease}"),
             Request::Release(requests) if !requests[0].keep.is_zero() => {
                 format!("keep {}", requests[0].keep.as_millis())
             }
             Request::Rate(request) => format!("wait {}", request.wait.as_millis()),
-            Request::Abandon(request) if request.via == Link(0) => format!("{:?}", request.queue),
-            Request::Abandon(request) => format!("{:?}, via {}", request.queue, request.via.0),
+            Request::Abandon(request) => format!("{:?}", request.queue),
             _ => String::new(),
         }
     }

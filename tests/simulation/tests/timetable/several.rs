@@ -412,21 +412,6 @@ fn a_last_command_that_comes_back_at_the_very_end_is_no_hold() {
 }
 
 #[test]
-fn a_command_for_all_goes_to_the_server_of_its_keys() {
-    simulated(async {
-        let (store, client) = RecordingStore::open().await;
-        let request = client.multi_lock(["a@9", "b@9"]).acquire();
-        let _guard = store.ask(WAIT, request).await.unwrap();
-        let seen = store.seen();
-        let via = |request: &Request| match request {
-            Request::AcquireAll(requests) => requests.iter().map(|one| one.via.0).collect(),
-            _ => vec![],
-        };
-        assert_eq!(via(&seen[0].request), [9, 9]);
-    });
-}
-
-#[test]
 fn the_undo_of_a_short_lease_ends_with_it_to_the_instant() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;

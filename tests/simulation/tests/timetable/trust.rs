@@ -1,7 +1,9 @@
 //! Stores that say for themselves how far their replies are to be trusted, and when to ask again.
 
-use lock_runtime::{LockClient, LockError, Rate};
-use lock_store::{Ability, Acquired, AcquiredAll, Busy, Granted, Renewed, StoreErrorKind, Trust};
+use lock_runtime::{LockClient, LockClientBuilder, LockError, Rate};
+use lock_store::{
+    Ability, Acquired, AcquiredAll, Busy, Capabilities, Granted, Renewed, StoreErrorKind, Trust,
+};
 use lock_testkit::runtime_now;
 use lock_testkit::store_decorator::Reply;
 
@@ -191,6 +193,23 @@ fn a_failure_knows_when_its_command_is_over() {
         assert!(store.ask(0, request).await.unwrap_err().is_unavailable());
         ms(40_000).await;
         assert_eq!(store.when("abandon").last(), Some(&1500));
+    });
+}
+
+#[test]
+fn an_acquire_has_the_time_of_its_request_where_slow_is_not_silent() {
+    simulated(async {
+        let mut can = Capabilities::all();
+        can.tells_slow = true;
+        let settings = |builder: LockClientBuilder| builder.command_timeout(of(50));
+        let (store, client) = RecordingStore::open_both(settings, can).await;
+        let _guard = store.other().await.lock("k").acquire().await.unwrap();
+        let request = client.lock("k").wait(of(400)).acquire();
+        store.ask(400, request).await.unwrap_err();
+        let seen = store.seen().into_iter();
+        let acquires = seen.filter(|command| command.verb() == "acquire");
+        let acquires: Vec<_> = acquires.map(|it| (it.at, it.within)).collect();
+        assert_eq!(acquires, [(0, 400), (0, 400)]);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquired, Busy, Fenced, LatchCall, LatchCounted, LatchFound, LatchSet, Permits, Queue,
+    Acquired, Busy, Fenced, Holder, LatchCall, LatchCounted, LatchFound, LatchSet, Permits, Queue,
     RateRequest, Rated, Released, Renewed,
 };
 use lock_testkit::{eventually, wall_micros};
@@ -17,6 +17,13 @@ fn call(client: lock_store::ClientId, request: u64) -> LatchCall {
 /// Five tokens, one a minute.
 fn bucket(tokens: u32) -> RateRequest {
     let mut request = RateRequest::new("rate".into(), Duration::from_secs(60), 5);
+    request.tokens = tokens;
+    request
+}
+
+/// Five in ten minutes.
+fn limit(tokens: u32) -> RateRequest {
+    let mut request = RateRequest::at_most("limit".into(), 5, 10 * LEASE);
     request.tokens = tokens;
     request
 }
@@ -57,8 +64,10 @@ pub(super) async fn leave(clients: &Clients) {
     let counted = clients.b.latch_count_down(call(B, 7), by()).await;
     assert_eq!(counted.unwrap().value, LatchCounted::Left(1));
     clients.b.latch_wait(call(B, 8), by()).await.unwrap();
-    let rated = clients.a.rate(bucket(2), by()).await.unwrap().value;
-    assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    for two in [bucket(2), limit(2)] {
+        let rated = clients.a.rate(two, by()).await.unwrap().value;
+        assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    }
 }
 
 /// Understands all that.
@@ -71,7 +80,8 @@ pub(super) async fn find(clients: &Clients) {
     clients.find_permits().await;
     clients.find_what_is_kept().await;
     clients.find_latch().await;
-    clients.find_bucket().await;
+    clients.find_rate(bucket).await;
+    clients.find_rate(limit).await;
 }
 
 impl Clients {
@@ -82,8 +92,8 @@ impl Clients {
         assert!(busy, "{key}: {reply:?}");
     }
 
-    async fn holder(&self, key: &str) -> String {
-        self.inspect(key).await.holder.unwrap()
+    async fn holder(&self, key: &str) -> Holder {
+        self.inspect(key).await.holder.unwrap().who()
     }
 
     async fn free(&self, key: &str, request: u64, share: Option<Permits>) {
@@ -104,7 +114,7 @@ impl Clients {
 
     async fn find_exclusive(&self) {
         let mine = || claim("exclusive", owner(A, 1), None);
-        assert_eq!(self.holder("exclusive").await, owner(A, 1).to_string());
+        assert_eq!(self.holder("exclusive").await, Holder::Owner(owner(A, 1)));
         self.is_busy("exclusive", None).await;
         assert_ne!(self.renew(mine()).await, Renewed::Gone);
         let left = self.inspect("exclusive").await.remaining.unwrap();
@@ -205,10 +215,10 @@ impl Clients {
         assert_eq!(self.await_grant(8).await, Some(latch.generation));
     }
 
-    async fn find_bucket(&self) {
-        let limited = self.a.rate(bucket(4), by()).await.unwrap().value;
+    async fn find_rate(&self, rate: fn(u32) -> RateRequest) {
+        let limited = self.a.rate(rate(4), by()).await.unwrap().value;
         assert!(matches!(limited, Rated::Limited { .. }), "{limited:?}");
-        let passed = self.a.rate(bucket(3), by()).await.unwrap().value;
+        let passed = self.a.rate(rate(3), by()).await.unwrap().value;
         let all = matches!(passed, Rated::Passed { left: 0, .. });
         assert!(all, "{passed:?}");
     }

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use lock_store::{Link, StoreErrorKind};
+use lock_store::{FoundHolder, Link, StoreErrorKind};
 
 use super::*;
 
@@ -24,9 +24,10 @@ fn busy() -> Result<Answer<Acquired>, Failure> {
     answer(Acquired::busy(None, true))
 }
 
-fn found(holder: Option<&str>) -> Result<Answer<Option<Inspection>>, Failure> {
-    let held = |holder: &str| Inspection::held(holder.to_owned(), None, 0);
-    answer(Some(holder.map_or(Inspection::free(0), held)))
+fn found(holder: Option<&str>) -> Result<Answer<Option<LockFound>>, Failure> {
+    let foreign = |holder: &str| FoundHolder::Foreign(holder.to_owned());
+    let held = |holder: &str| LockFound::held(foreign(holder), None, 0);
+    answer(Some(holder.map_or(LockFound::free(0), held)))
 }
 
 fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {

@@ -143,12 +143,12 @@ fn what_was_used_is_not_taken_and_what_was_taken_is_not_used() {
 fn the_command_of_a_waiter_that_is_skipped_is_known() {
     let now = Instant::now();
     let signal = Signal::new(Doing::Sleeps(now));
-    let (via, tokens, wait) = (Link(3), 2, Some(MS));
-    signal.note_asking(now, AskedStore { via, tokens, wait });
+    let (link, tokens, wait) = (Link(3), 2, Some(MS));
+    signal.note_asking(now, AskedStore { link, tokens, wait });
     let taken = signal.skip();
     assert!(taken.as_ref().is_some_and(|taken| taken.is_unanswered));
     let asked = taken.and_then(|taken| taken.asked);
-    assert!(asked.is_some_and(|asked| asked.via == via && asked.tokens == tokens));
+    assert!(asked.is_some_and(|asked| asked.link == link && asked.tokens == tokens));
 }
 
 #[test]

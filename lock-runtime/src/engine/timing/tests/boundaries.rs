@@ -20,6 +20,7 @@ pub(super) fn options(lease: Duration, renew: bool) -> Resolved {
         permits: None,
         reentrant: true,
         hold_at_least: Duration::ZERO,
+        hold_after: crate::config::HoldAfter::Always,
         fenced: false,
         is_part: false,
     }

@@ -26,8 +26,7 @@ impl RedisStore {
                 .arg(self.channels(key))
                 .arg(permits(request.claim.permits));
         });
-        let via = Some(request.via);
-        let reply: Reply<i64> = self.call_via(via, key, by, &abandon).await?;
+        let reply: Reply<i64> = self.call(key, by, &abandon).await?;
         if let Ok(reply) = reply.value {
             self.serve_the_rest(key, reply, by).await;
         }

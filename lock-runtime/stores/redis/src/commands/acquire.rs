@@ -7,9 +7,10 @@ use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
     Queue,
 };
-use redis::{Cmd, FromRedisValue, Value};
+use redis::{FromRedisValue, Value};
 
 use crate::names::Shown;
+use crate::resp::Command;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -19,12 +20,13 @@ impl RedisStore {
     pub(crate) async fn acquire_one(
         &self,
         request: &Acquire,
-        by: Instant,
+        until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
         self.hear_view(&request.claim.key);
+        let by = until.min(self.clock.now() + self.command_timeout);
         let plain = request.tokens == 0 && request.claim.permits.is_none();
         if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
-            let answer = self.set_if_free(request, by).await?;
+            let answer = self.set_if_free(request, by, until).await?;
             return self.confirmed(request, answer, by).await;
         }
         let key = &request.claim.key;
@@ -42,9 +44,9 @@ impl RedisStore {
                 command.arg(Shown(owner));
             }
         });
-        let acquire = acquire.repeated().patient(self.patience(request));
+        let acquire = acquire.repeated().patient(Some(until));
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
-        let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
+        let reply: Reply<Vec<Value>> = self.call(key, by, &acquire).await?;
         if let Ok([Value::Int(1), _, _, Value::Int(rest)]) = reply.value.as_deref() {
             self.serve_the_rest(key, *rest, by).await;
         }
@@ -59,26 +61,21 @@ impl RedisStore {
         &self,
         request: &Acquire,
         by: Instant,
+        until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let mut set = Cmd::with_capacity(6, 128);
-        set.arg("SET")
-            .arg(Shown(self.namespace.lock(&request.claim.key)))
+        let mut set = Command::new("SET");
+        set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
-        let set = set.repeated().patient(self.patience(request));
+        let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
-        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
+        let reply: Reply<Option<String>> = self.call(key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::granted(None),
             Ok(None) => Acquired::busy(None, false),
         }))
-    }
-
-    /// A confirmation by replicas comes within the command's time, or not.
-    fn patience(&self, request: &Acquire) -> Option<Instant> {
-        request.patience.filter(|_| self.replication.is_none())
     }
 
     /// A grant counts when enough replicas confirm it, if the client asks for that.

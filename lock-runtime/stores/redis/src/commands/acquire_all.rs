@@ -27,22 +27,16 @@ impl RedisStore {
             return Ok(Answer::new(AcquiredAll::Apart, Link::SEVERAL));
         }
         let reply: Reply<Vec<Value>> = self
-            .script(
-                Some(first.via),
-                by,
-                &scripts::ACQUIRE_ALL,
-                keys,
-                |command| {
-                    command
-                        .arg(millis(first.lease))
-                        .arg(first.tokens)
-                        .arg(mode(first.queue))
-                        .arg(self.channels(key));
-                    for request in requests {
-                        command.arg(Shown(request.claim.owner));
-                    }
-                },
-            )
+            .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
+                command
+                    .arg(millis(first.lease))
+                    .arg(first.tokens)
+                    .arg(mode(first.queue))
+                    .arg(self.channels(key));
+                for request in requests {
+                    command.arg(Shown(request.claim.owner));
+                }
+            })
             .await?;
         let answer = reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all));
         if let AcquiredAll::Granted { .. } = answer.value {

@@ -1,15 +1,20 @@
--- Reply: {value or nil, PTTL, places in the queue, number of holders}. Of several holders, the one
--- whose lease ends last. O(log n).
+-- Reply: {value or nil, PTTL, places in the queue, number of holders, permits taken, permits that
+-- there are}. Of several holders, the one whose lease ends last. O(log n), and O(1) for each share
+-- that has expired.
 local at = names(1)
 local holder, waiting = redis.pcall('GET', at.lock), redis.call('ZCOUNT', at.queue, 0, '(' .. HEARD)
 if type(holder) ~= 'table' then
-  return {holder, redis.call('PTTL', at.lock), waiting, holder and 1 or 0}
+  return {holder, redis.call('PTTL', at.lock), waiting, holder and 1 or 0, 0, 0}
 end
 local time = now()
-if type(redis.pcall('ZSCORE', at.lock, 'used')) ~= 'string' then
-  return not_a_lock(at)
+local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
+if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at) end
+local live = '(' .. string.format('%.0f', time)
+local holders = redis.call('ZCOUNT', at.lock, live, '+inf')
+if holders == 0 then return {false, -2, waiting, 0, 0, 0} end
+local taken = -used
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
+  taken = taken - string.match(member, ':(%d+)$')
 end
-local holders = redis.call('ZCOUNT', at.lock, '(' .. string.format('%.0f', time), '+inf')
-if holders == 0 then return {false, -2, waiting, 0} end
 local last = redis.call('ZREVRANGE', at.lock, 0, 0, 'WITHSCORES')
-return {last[1], math.ceil((last[2] - time) / 1000), waiting, holders}
+return {last[1], math.ceil((last[2] - time) / 1000), waiting, holders, taken, -of}

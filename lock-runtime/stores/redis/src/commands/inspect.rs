@@ -1,6 +1,6 @@
-//! The script that reports the holders of a lock.
+//! The scripts that report the holders of a lock.
 
-use lock_store::{Answer, Failure, Inspection, Instant, LockKey};
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,16 +11,27 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Inspection>>, Failure> {
-        let reply: Reply<(Option<Vec<u8>>, i64, usize, usize)> =
-            self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
+    ) -> Result<Answer<Option<LockFound>>, Failure> {
+        type InspectReply = (Option<Vec<u8>>, i64, usize, usize, u32, u32);
+        let reply: Reply<InspectReply> = self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
         Ok(reply.map(|value| {
-            let (holder, pttl, waiting, holders) = value.ok()?;
-            let mut found = Inspection::free(waiting);
-            found.holder = holder.map(|value| String::from_utf8_lossy(&value).into_owned());
+            let (holder, pttl, waiting, holders, count, of) = value.ok()?;
+            let mut found = LockFound::free(waiting);
+            found.holder = holder.map(|value| FoundHolder::parse(&value));
             found.holders = holders;
             found.remaining = remaining(pttl);
+            found.permits = (of > 0).then_some(Permits { count, of });
             Some(found)
         }))
+    }
+
+    pub(crate) async fn holders_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
+        let reply: Reply<Vec<Vec<u8>>> = self.one(by, &scripts::HOLDERS, &key, |_| ()).await?;
+        let found = |value: &Vec<u8>| FoundHolder::parse(value);
+        Ok(reply.map(|value| Some(value.ok()?.iter().map(found).collect())))
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use lock_store::{Finding, Role, ServerHealth};
 
+use crate::transport::proof::DEAF;
+
 /// What was logged about the servers of one store.
 #[derive(Debug, Default)]
 pub(crate) struct FindingsLog {
@@ -40,23 +42,15 @@ impl FindingsLog {
                 false => !self.heard.contains(&address) && self.silent.insert(address),
             };
             if is_new {
-                log(server);
+                let mut server = server.clone();
+                // That one is logged where it is found.
+                let is_told =
+                    |one: &Finding| matches!(one, Finding::Other { text, .. } if text == DEAF);
+                server.findings.retain(|one| !is_told(one));
+                server.log();
             }
         }
         self.is_complete = servers.iter().all(|one| one.role != Role::Unknown);
-    }
-}
-
-/// Logs the findings of one server.
-pub(crate) fn log(server: &ServerHealth) {
-    for finding in &server.findings {
-        match finding {
-            // A user with few permissions has few on purpose.
-            Finding::Unknown { .. } | Finding::SnapshotsUnknown => {
-                tracing::info!(server = %server.address, "the lock store: {finding}");
-            }
-            _ => tracing::warn!(server = %server.address, "the lock store: {finding}"),
-        }
     }
 }
 

@@ -22,6 +22,41 @@ const SPLIT_VOTES: u32 = 6;
 /// the lock.
 const MET_AGAIN: u32 = 3;
 
+/// Which owner the rounds of one request met that may have the lock, and how often in a row.
+#[derive(Default)]
+struct Met {
+    holder: String,
+    times: u32,
+}
+
+impl Met {
+    /// The verdict once it is clear whether the owner that was met has the lock.
+    fn note(&mut self, verdict: QuorumVerdict) -> QuorumVerdict {
+        let QuorumVerdict::Perhaps { holder, remaining } = verdict else {
+            return verdict;
+        };
+        self.times = if self.holder == holder {
+            self.times + 1
+        } else {
+            1
+        };
+        self.holder = holder;
+        if self.times < MET_AGAIN {
+            return QuorumVerdict::Split;
+        }
+        // Clients try again at random times: otherwise their votes could stay split for long.
+        let again = FALLBACK_POLL / 2 + random::below(FALLBACK_POLL / 2);
+        QuorumVerdict::Busy {
+            holder: Some(Holder::parse(self.holder.as_bytes())),
+            remaining: Some(remaining.unwrap_or(FALLBACK_POLL).min(again)),
+        }
+    }
+}
+
+fn answer(value: Acquired) -> Answer<Acquired> {
+    Answer::new(value, LINK)
+}
+
 impl QuorumStore {
     pub(super) async fn acquire(
         &self,
@@ -30,7 +65,6 @@ impl QuorumStore {
     ) -> Result<Answer<Acquired>, Failure> {
         self.hear_view(&request.claim.key);
         let owner = request.claim.owner;
-        let answer = |value| Answer::new(value, LINK);
         let previous = request.instead_of;
         let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
         if let Some((before, previous)) = previous {
@@ -44,60 +78,26 @@ impl QuorumStore {
             self.undo(&earlier, by).await;
         }
         let started = self.clock.now();
-        let (mut splits, mut met) = (0, (String::new(), 0));
+        let (mut splits, mut met) = (0, Met::default());
         loop {
             let began = self.clock.now();
-            let until = began + request.lease;
             let round = Round::new(
                 self.next_owner(owner.request),
                 request.claim.key.clone(),
                 self.nodes.len(),
-                until,
+                began + request.lease,
             );
             // From here on the round may have parts. A caller that drops this future abandons the
             // owner, and so the round.
             self.keep(owner, &round);
-            let verdict = self.run(&round, request, by).await;
-            let (verdict, token) = match verdict {
-                QuorumVerdict::Granted { highest } if request.tokens > 0 => {
-                    let confirmed = self.confirm(&round, highest, request.tokens, by).await;
-                    match confirmed {
-                        Ok(true) => (QuorumVerdict::Granted { highest }, Some(highest)),
-                        Ok(false) => (QuorumVerdict::Split, None),
-                        Err(error) => (QuorumVerdict::Failed(error), None),
-                    }
-                }
-                verdict => (verdict, None),
+            let verdict = match self.run_and_confirm(&round, request, by).await {
+                Ok(granted) => return Ok(answer(Acquired::Granted(granted))),
+                Err(verdict) => verdict,
             };
-            if let QuorumVerdict::Granted { .. } = verdict {
-                let granted = Granted::new(token, request.tokens);
-                return Ok(answer(Acquired::Granted(granted)));
-            }
             self.forget(owner, &round);
             // Servers that refused need not be asked, so a busy lock is reported at once.
             self.undo(&round, by).await;
-            let verdict = match verdict {
-                QuorumVerdict::Perhaps { holder, remaining } => {
-                    let of_holder = Holder::parse(holder.as_bytes());
-                    let times = if met.0 == holder { met.1 + 1 } else { 1 };
-                    met = (holder, times);
-                    match met.1 < MET_AGAIN {
-                        true => QuorumVerdict::Split,
-                        // Clients try again at random times: otherwise their votes could stay split
-                        // for long.
-                        false => QuorumVerdict::Busy {
-                            holder: Some(of_holder),
-                            remaining: Some(
-                                remaining
-                                    .unwrap_or(FALLBACK_POLL)
-                                    .min(FALLBACK_POLL / 2 + random::below(FALLBACK_POLL / 2)),
-                            ),
-                        },
-                    }
-                }
-                verdict => verdict,
-            };
-            let reply = match verdict {
+            return Ok(answer(match met.note(verdict) {
                 QuorumVerdict::Granted { .. }
                 | QuorumVerdict::Split
                 | QuorumVerdict::Perhaps { .. } => {
@@ -122,8 +122,29 @@ impl QuorumStore {
                 QuorumVerdict::Conflict => Acquired::Conflict,
                 // The quorum itself ends what the round left.
                 QuorumVerdict::Failed(error) => return Err(without_effect(error)),
-            };
-            return Ok(answer(reply));
+            }));
+        }
+    }
+
+    /// The grant of a majority, with a token that a majority keeps if one is asked for; or why
+    /// there is none.
+    async fn run_and_confirm(
+        &self,
+        round: &Arc<Round>,
+        request: &Acquire,
+        by: Instant,
+    ) -> Result<Granted, QuorumVerdict> {
+        let tokens = request.tokens;
+        match self.run(round, request, by).await {
+            QuorumVerdict::Granted { .. } if tokens == 0 => Ok(Granted::new(None, tokens)),
+            QuorumVerdict::Granted { highest } => {
+                match self.confirm(round, highest, tokens, by).await {
+                    Ok(true) => Ok(Granted::new(Some(highest), tokens)),
+                    Ok(false) => Err(QuorumVerdict::Split),
+                    Err(error) => Err(QuorumVerdict::Failed(error)),
+                }
+            }
+            verdict => Err(verdict),
         }
     }
 

@@ -2,8 +2,9 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Finished, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Namespace, Release,
-    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Fenced, Finished, Instant, LeaseLimits, Link, LockFound, LockKey, Logged, Namespace, Owner,
+    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
+    StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -77,7 +78,7 @@ impl Store for QuorumStore {
                 // If this fails, the first request reports it.
                 let _ = self.diagnose_others(by).await;
             }
-            Some(self.is_diagnosed().await)
+            self.is_diagnosed().await
         })
     }
 
@@ -145,12 +146,16 @@ impl Store for QuorumStore {
         })
     }
 
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(async move { self.inspect_all(key, by).await })
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(self.force_release_all(key, by))
+    }
+
+    fn owner_of(&self, shown: Owner) -> Owner {
+        self.owner_of_round(shown)
     }
 
     fn capabilities(&self) -> Capabilities {

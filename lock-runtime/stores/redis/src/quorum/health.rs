@@ -8,7 +8,7 @@ use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 
 use super::majority::too_few;
 use super::store::{FindingsLogged, QuorumStore};
-use crate::diagnosis::findings_log::{log, no_answer};
+use crate::diagnosis::findings_log::no_answer;
 use crate::errors;
 
 /// After a majority has reported, the others have at most this long.
@@ -97,7 +97,7 @@ impl QuorumStore {
             };
             // Log each of the two once, and nothing after the findings.
             if logged[*at] != now && logged[*at] != FindingsLogged::Findings {
-                log(server);
+                server.log();
                 logged[*at] = now;
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, Instant, LockKey, Store};
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Store};
 
 use super::store::{QuorumStore, said};
 use crate::errors::without_effect;
@@ -13,17 +13,17 @@ impl QuorumStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Inspection>>, Failure> {
+    ) -> Result<Answer<Option<LockFound>>, Failure> {
         let mut replies = self.each(|_, node| {
             let key = key.clone();
             async move { node.inspect(key, by).await.map(|answer| answer.value) }
         });
         let (servers, enough) = (self.nodes.len(), self.majority());
-        let mut holders: HashMap<String, Vec<Option<Duration>>> = HashMap::new();
+        let mut holders: HashMap<FoundHolder, Vec<Option<Duration>>> = HashMap::new();
         let (mut free, mut conflicts, mut failures) = (0, 0, Vec::new());
         while let Some((at, reply)) = replies.recv().await {
             match reply {
-                Ok(Some(Inspection {
+                Ok(Some(LockFound {
                     holder: Some(holder),
                     remaining,
                     ..
@@ -42,14 +42,14 @@ impl QuorumStore {
             {
                 // How long a majority of the parts lasts. A part without lease lasts longest.
                 remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
-                let found = Inspection::held(holder.clone(), remaining[enough - 1], 0);
+                let found = LockFound::held(holder.clone(), remaining[enough - 1], 0);
                 return Ok(said(Some(found)));
             }
             let held: usize = holders.values().map(Vec::len).sum();
             let answered = held + free + conflicts;
             // A server that has not answered may have a part as well.
             if parts + (servers - answered) < enough {
-                return Ok(said(Some(Inspection::free(0))));
+                return Ok(said(Some(LockFound::free(0))));
             }
         }
         // The owner of a part may have another on a server that did not answer. Report it as the
@@ -59,7 +59,7 @@ impl QuorumStore {
             Some((holder, remaining)) if failures.len() <= servers - enough => {
                 let longest = |one: &Option<Duration>| one.unwrap_or(Duration::MAX);
                 let remaining = remaining.into_iter().max_by_key(longest).flatten();
-                Ok(said(Some(Inspection::held(holder, remaining, 0))))
+                Ok(said(Some(LockFound::held(holder, remaining, 0))))
             }
             _ => self.too_few(&failures),
         }

@@ -204,6 +204,14 @@ impl QuorumStore {
         self.holds.lock().get(&owner).cloned()
     }
 
+    /// The engine's owner whose round this is.
+    pub(super) fn owner_of_round(&self, shown: Owner) -> Owner {
+        let holds = self.holds.lock();
+        let mut rounds = holds.iter();
+        let round = rounds.find(|(_, round)| round.owner == shown);
+        round.map_or(shown, |(owner, _)| *owner)
+    }
+
     pub(super) fn keep(&self, owner: Owner, round: &Arc<Round>) {
         let now = self.clock.now();
         let mut holds = self.holds.lock();

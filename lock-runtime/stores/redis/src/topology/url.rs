@@ -80,49 +80,19 @@ impl StoreUrl {
             Some(rest) => ("valkey", format!("redis{rest}")),
             None => ("redis", scheme.to_owned()),
         };
-        let scheme = scheme.as_str();
-        if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
-            return Err(ConfigError::new(
-                "the store's URL asks for TLS (`rediss…://`, `valkeys…://`), and lock-runtime was \
-                 built without it: enable its feature `tls`",
-            ));
-        }
-        unescaped::check(scheme, rest)?;
-        // No other fragment passed the check.
-        let (rest, insecure) = match rest.split_once('#') {
-            Some((rest, _)) => (rest, true),
-            None => (rest, false),
-        };
-        if insecure && !scheme.starts_with("rediss") {
-            return Err(ConfigError::new(
-                "the store's URL ends in `#insecure`, which is for TLS (`rediss…://`); leave it \
-                 out",
-            ));
-        }
+        let (rest, insecure) = read_fragment(&scheme, rest)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (each, kind) = match scheme.split_once('-') {
+            Some((each, kind)) => (each, Some(kind)),
+            None => (&*scheme, None),
+        };
         let mut options = UrlOptions::of(query);
-        let in_url = options.take_replicas()?;
-        let announces = matches!(kind_of(scheme), Some("sentinel" | "cluster"));
-        let map = if announces {
-            options.take_one("map")?
-        } else {
-            None
+        let replicas = one_of(replicas, options.take_replicas()?, kind)?;
+        let map = match kind {
+            Some("sentinel" | "cluster") => options.take_one("map")?,
+            _ => None,
         };
         let addresses = map.map(AddressMap::read).transpose()?;
-        let each = scheme.split('-').next().unwrap_or_default();
-        let kind = kind_of(scheme);
-        let is_quorum = matches!((each, kind), ("redis" | "rediss", Some("quorum")));
-        if is_quorum && replicas.or(in_url).is_some() {
-            return Err(ConfigError::new(
-                "`replicas` confirms what one master grants, and a quorum has no master: its \
-                 majority is the confirmation; leave it out",
-            ));
-        }
-        if in_url.is_some() && replicas.is_some() {
-            return Err(ConfigError::new(
-                "`replicas` is given by the builder and in the store's URL; leave one of them out",
-            ));
-        }
         let parts = || UrlParts::of(each, rest, insecure);
         let topology = match (each, kind) {
             ("redis+unix", None) => socket(rest, options)?,
@@ -131,9 +101,11 @@ impl StoreUrl {
             ("redis" | "rediss", Some("cluster")) => cluster(&parts()?, &options)?,
             ("redis" | "rediss", Some("quorum")) => quorum(&parts()?, options)?,
             _ => {
-                return Err(ConfigError::new(format!(
-                    "the store's URL does not begin with a known scheme; {FORMS}"
-                )));
+                return Err(ConfigError::new(
+                    "the store's URL does not begin with a known scheme: write `redis://`, \
+                     `rediss://` (TLS), `redis-sentinel://`, `redis-cluster://`, \
+                     `redis-quorum://`, `redis+unix://`, `postgres://`, `sqlite://` or `memory:`",
+                ));
             }
         };
         Ok(Self {
@@ -149,7 +121,7 @@ impl StoreUrl {
                 Topology::Quorum { .. } => "-quorum",
             },
             topology,
-            replicas: replicas.or(in_url),
+            replicas,
             addresses,
         })
     }
@@ -175,9 +147,43 @@ impl StoreUrl {
     }
 }
 
-/// What a scheme has behind its `-`.
-fn kind_of(scheme: &str) -> Option<&str> {
-    scheme.split_once('-').map(|(_, kind)| kind)
+/// The URL without `#insecure`, and whether it ended so.
+fn read_fragment<'u>(scheme: &str, rest: &'u str) -> Result<(&'u str, bool), ConfigError> {
+    let is_tls = scheme.starts_with("rediss");
+    if is_tls && !cfg!(feature = "tls") {
+        return Err(ConfigError::new(
+            "the store's URL asks for TLS (`rediss…://`, `valkeys…://`), and lock-runtime was \
+             built without it: enable its feature `tls`",
+        ));
+    }
+    unescaped::check(scheme, rest)?;
+    // No other fragment passed the check.
+    match rest.split_once('#') {
+        Some((rest, _)) if is_tls => Ok((rest, true)),
+        Some(_) => Err(ConfigError::new(
+            "the store's URL ends in `#insecure`, which is for TLS (`rediss…://`); leave it out",
+        )),
+        None => Ok((rest, false)),
+    }
+}
+
+/// The builder's setting, or the URL's.
+fn one_of(
+    given: Option<Replicas>,
+    in_url: Option<Replicas>,
+    kind: Option<&str>,
+) -> Result<Option<Replicas>, ConfigError> {
+    match (given, in_url) {
+        (None, None) => Ok(None),
+        _ if kind == Some("quorum") => Err(ConfigError::new(
+            "`replicas` confirms what one master grants, and a quorum has no master: its majority \
+             is the confirmation; leave it out",
+        )),
+        (Some(_), Some(_)) => Err(ConfigError::new(
+            "`replicas` is given by the builder and in the store's URL; leave one of them out",
+        )),
+        (given, in_url) => Ok(given.or(in_url)),
+    }
 }
 
 fn server(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::Backend;
-use lock_store::{Acquire, Acquired, Owner, Permits, Queue};
+use lock_store::{Acquire, Acquired, Holder, Owner, Permits, Queue};
 
 use super::{LOCK, QUEUE, Stored, WHOLES, micros, permits, request};
 use crate::conformance::verbs::owner;
@@ -51,15 +51,14 @@ impl Stored {
         self.age(time.as_micros().try_into().unwrap()).await;
     }
 
-    async fn holder(&self) -> Option<String> {
+    async fn holder(&self) -> Option<Holder> {
         let found = self.two.stores[0].inspect("k".into(), super::by()).await;
-        found.unwrap().value.unwrap().holder
+        let holder = found.unwrap().value.unwrap().holder;
+        holder.map(|found| found.who())
     }
 
     async fn is_held_by(&self, owner: Owner) -> bool {
-        self.holder()
-            .await
-            .is_some_and(|it| it.starts_with(&owner.to_string()))
+        self.holder().await == Some(Holder::Owner(owner))
     }
 
     /// Where it stands in the queue, by the beginning of its name.

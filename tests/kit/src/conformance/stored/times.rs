@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Backend;
-use lock_store::{Acquired, AcquiredAll, Busy, Queue, Renewed};
+use lock_store::{Acquired, AcquiredAll, Busy, FoundHolder, Queue, Renewed};
 
 use super::{LOCK, QUEUE, Stored, micros, permits, request};
 use crate::conformance::verbs::{LEASE, by, owner};
@@ -151,7 +151,10 @@ async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend
     let found = stored.two.stores[0].inspect("k".into(), by()).await;
     let found = found.unwrap().value.unwrap();
     assert_eq!(found.holders, 2);
-    assert_eq!(found.holder, Some(format!("{long}:3")));
+    assert_eq!(
+        found.holder,
+        Some(FoundHolder::parse(format!("{long}:3").as_bytes()))
+    );
     within(found.remaining.unwrap(), LEASE);
     // An ended lease belongs to no owner, even before a command removes it.
     stored.command(&format!("ZADD {LOCK} 1 {short}:1")).await;

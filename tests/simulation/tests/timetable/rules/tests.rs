@@ -56,7 +56,6 @@ fn command(at: u64, within: u64, request: Request, mut outcome: Outcome) -> Line
     Line::Command(Box::new(Command {
         at,
         within,
-        patience: None,
         request,
         outcome,
     }))

@@ -1,0 +1,120 @@
+//! [`Candidate`] and [`Term`]: who stands for a lock again and again, and each time that it has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{Instant, LockKey, StoreErrorKind};
+
+use super::Engine;
+use super::timing::Retry;
+use crate::config::Resolved;
+use crate::error::LockError;
+use crate::observe::{LockKind, Subject, TermEnd, What};
+
+/// Stands for a lock whenever it does not have it.
+pub(crate) struct Candidate {
+    engine: Arc<Engine>,
+    kind: LockKind,
+    lease: Duration,
+    retry: Retry,
+    /// The store fails, and that was logged.
+    failing: bool,
+}
+
+/// A hold of a candidate, from before the first poll of its body to the body's end.
+pub(crate) struct Term<'c> {
+    candidate: &'c Candidate,
+    keys: &'c [LockKey],
+    began: Instant,
+    ended: bool,
+}
+
+impl Candidate {
+    pub(crate) fn new(engine: &Arc<Engine>, options: &Resolved) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            kind: LockKind::of(options.permits),
+            lease: options.lease,
+            retry: Retry::default(),
+            failing: false,
+        }
+    }
+
+    pub(crate) fn begin_term<'c>(&'c self, keys: &'c [LockKey]) -> Term<'c> {
+        let term = Term {
+            candidate: self,
+            keys,
+            began: self.engine.clock.now(),
+            ended: false,
+        };
+        if let Some(key) = keys.first() {
+            tracing::info!(key = %key.shortened(), "this process leads");
+        }
+        term.tell(What::TermBegan);
+        term
+    }
+
+    /// A lock that is lost as soon as it is had costs the store no more than one that fails.
+    pub(crate) fn note_lost(&mut self, lasted: Duration) {
+        self.failing = false;
+        if lasted >= self.lease {
+            self.retry = Retry::default();
+        }
+    }
+
+    /// Whether a later request may get the lock.
+    pub(crate) fn note_refused(&mut self, error: &LockError) -> bool {
+        let may_pass = match error {
+            LockError::Busy { .. } => true,
+            LockError::Unavailable { source, .. } => source.kind() != StoreErrorKind::Denied,
+            _ => false,
+        };
+        if may_pass && !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(%error, "can't stand for a lock; it is tried again until it works");
+        }
+        may_pass
+    }
+
+    /// Until it may stand again, or a shutdown has begun.
+    pub(crate) async fn rest(&mut self) {
+        let clock = &self.engine.clock;
+        let again = self.retry.again_at(clock.now());
+        let _ = clock.by(again, self.engine.closing()).await;
+    }
+}
+
+impl Term<'_> {
+    /// Returns how long it lasted.
+    pub(crate) fn end(mut self, how: TermEnd) -> Duration {
+        self.note_end(how)
+    }
+
+    fn note_end(&mut self, how: TermEnd) -> Duration {
+        self.ended = true;
+        let now = self.candidate.engine.clock.now();
+        let lasted = now.saturating_duration_since(self.began);
+        if let Some(key) = self.keys.first() {
+            tracing::info!(
+                key = %key.shortened(), ?lasted, end = how.as_str(),
+                "this process does not lead any more"
+            );
+        }
+        self.tell(What::TermEnded { lasted, how });
+        lasted
+    }
+
+    fn tell(&self, what: What<'_>) {
+        let more = self.keys.len().saturating_sub(1);
+        let key = self.keys.iter().min();
+        let subject = key.map(|key| Subject::new(key, more, self.candidate.kind));
+        self.candidate.engine.observed.events.tell(subject, what);
+    }
+}
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.note_end(TermEnd::Dropped);
+        }
+    }
+}

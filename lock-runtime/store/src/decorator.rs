@@ -1,0 +1,109 @@
+//! For stores that decorate another one: the operations as a list, and the methods that only pass
+//! on.
+
+/// Calls a macro with each operation that a link carries, as
+/// `method(argument: Type) -> Name(Reply);`. Each gets the time limit as its last argument.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! operations {
+    ($each:ident) => {
+        $each! {
+            acquire(request: $crate::Acquire) -> Acquire($crate::Acquired);
+            acquire_all(requests: Vec<$crate::Acquire>) -> AcquireAll($crate::AcquiredAll);
+            renew(holds: Vec<$crate::Renewal>) -> Renew(Vec<$crate::Renewed>);
+            release(requests: Vec<$crate::Release>) -> Release(Vec<$crate::Released>);
+            fence(claim: $crate::Claim) -> Fence($crate::Fenced);
+            shrink(claim: $crate::Claim, permits: u32) -> Shrink($crate::Released);
+            abandon(request: $crate::Acquire) -> Abandon($crate::Released);
+            inspect(key: $crate::LockKey) -> Inspect(Option<$crate::LockFound>);
+            holders(key: $crate::LockKey) -> Holders(Option<Vec<$crate::FoundHolder>>);
+            force_release(key: $crate::LockKey) -> ForceRelease(Option<bool>);
+            rate(request: $crate::RateRequest) -> Rate($crate::Rated);
+            latch_set(call: $crate::LatchCall, count: u32, ttl: ::std::time::Duration)
+                -> LatchSet($crate::LatchSet);
+            latch_count_down(call: $crate::LatchCall) -> LatchCountDown($crate::LatchCounted);
+            latch_look(key: $crate::LockKey) -> LatchLook($crate::LatchFound);
+            latch_wait(place: $crate::LatchCall) -> LatchWait($crate::LatchFound);
+            latch_leave(place: $crate::LatchCall) -> LatchLeave(());
+            ping() -> Ping(());
+        }
+    };
+}
+
+/// In an `impl Store`: the methods of these names, by the store in the field `store`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! delegate {
+    ($($method:ident)+) => {
+        $($crate::delegate! { @ $method })+
+    };
+    (@fn $method:ident($($argument:ident: $type:ty),*) -> $reply:ty) => {
+        fn $method(&self $(, $argument: $type)*) -> $reply {
+            self.store.$method($($argument),*)
+        }
+    };
+    (@ capabilities) => {
+        $crate::delegate! { @fn capabilities() -> $crate::Capabilities }
+    };
+    (@ owner_of) => {
+        $crate::delegate! { @fn owner_of(shown: $crate::Owner) -> $crate::Owner }
+    };
+    (@ tell) => {
+        $crate::delegate! {
+            @fn tell(to: $crate::ClientId, message: $crate::ClientMessage, by: $crate::Instant)
+                -> $crate::Asked<'_, bool>
+        }
+    };
+    (@ forget_unused_views) => {
+        $crate::delegate! {
+            @fn forget_unused_views(has_any: &dyn Fn(&$crate::Namespace) -> bool)
+                -> bool
+        }
+    };
+    (@ connected) => {
+        $crate::delegate! { @fn connected(by: $crate::Instant) -> $crate::Asked<'_, ()> }
+    };
+    (@ migrate) => {
+        $crate::delegate! { @fn migrate(by: $crate::Instant) -> $crate::Asked<'_, ()> }
+    };
+    (@ is_connected) => {
+        $crate::delegate! { @fn is_connected() -> bool }
+    };
+    (@ log_findings) => {
+        $crate::delegate! { @fn log_findings(by: $crate::Instant) -> $crate::Logged<'_> }
+    };
+    (@ servers) => {
+        $crate::delegate! {
+            @fn servers(by: $crate::Instant)
+                -> $crate::Asked<'_, Vec<$crate::ServerHealth>>
+        }
+    };
+    (@ link) => {
+        $crate::delegate! { @fn link() -> $crate::Link }
+    };
+    (@ link_of) => {
+        $crate::delegate! { @fn link_of(key: &$crate::LockKey) -> $crate::Link }
+    };
+    (@ finish) => {
+        $crate::delegate! { @fn finish(by: $crate::Instant) -> $crate::Finished<'_> }
+    };
+    (@ close) => {
+        $crate::delegate! { @fn close() -> () }
+    };
+    (@ is_closed) => {
+        $crate::delegate! { @fn is_closed() -> bool }
+    };
+}
+
+macro_rules! named {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
+        /// An operation that a link carries.
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Operation {
+            $(#[doc = stringify!($method)] $Name,)*
+        }
+    };
+}
+
+operations!(named);
