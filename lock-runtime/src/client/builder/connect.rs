@@ -152,7 +152,7 @@ impl LockClientBuilder {
         let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
         context.name = name;
         context.timeouts = self.timeouts();
-        events.record_later(None, |tell| tell.that(What::Started));
+        events.record_later(None, |recorder| recorder.record(What::Started));
         let store = self.open(context)?;
         let can = store.capabilities();
         if let Some(reason) = can.refusal(Wish::Lease(self.defaults.lease)) {

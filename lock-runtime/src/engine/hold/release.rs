@@ -214,7 +214,7 @@ impl Hold {
             lost,
             watched_at,
             keep,
-            handoff: tenure.map(|tenure| tenure.hand_off(deadline)),
+            handoff: tenure.map(|tenure| tenure.into_handoff(deadline)),
         })
     }
 

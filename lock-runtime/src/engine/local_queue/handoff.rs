@@ -118,7 +118,7 @@ impl Engine {
             keep_until: now,
             expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
             first: vec![self.local_queues.releasing(handoff.key())],
-            late: Vec::new(),
+            pending_outcomes: Vec::new(),
             expected_gone: true,
         }));
     }

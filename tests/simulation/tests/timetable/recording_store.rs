@@ -478,6 +478,10 @@ impl Interceptor for RecordingStore {
             } => {
                 format!("says that {name} holds {key} for {held_for:?}, within {within}")
             }
+            ClientMessage::Revoke { key, .. } => format!("demands {key}, within {within}"),
+            ClientMessage::Revoking { key, answer, .. } => {
+                format!("answers a demand for {key} with {answer:?}, within {within}")
+            }
         });
         let fate = self.fates.lock().unwrap().of_message();
         match fate {
