@@ -143,8 +143,12 @@ impl Template {
             );
         } else if texts
             .flat_map(|text| text.split(':').skip(1))
-            // `%id%` is a placeholder of others, which is told elsewhere.
-            .any(|text| kept(text) && !text[1..].contains('%'))
+            // A helper's name is a word. `%id%` is a placeholder of others, told elsewhere.
+            .any(|text| {
+                let name = text.strip_prefix('%').unwrap_or_default();
+                let is_word = name.starts_with(|first: char| first.is_ascii_lowercase());
+                kept(text) && is_word && !name.contains('%')
+            })
         {
             messages.push(
                 "`:%` begins the names of the lock's own helper keys, as `lock:%queue:…`: write \

@@ -170,7 +170,7 @@ fn the_names_of_helper_keys_are_kept_in_each_part_of_a_key() {
         assert_eq!(messages.len(), 1, "{text}: {messages:?}");
         assert!(messages[0].contains("helper keys"), "{messages:?}");
     }
-    for text in ["a:%25", "100%:b", "a:b%c"] {
+    for text in ["a:%25", "100%:b", "a:b%c", "a:%:b"] {
         let (_, messages) = Template::parse(text, |_| true);
         assert!(messages.is_empty(), "{text}: {messages:?}");
     }
