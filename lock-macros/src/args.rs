@@ -22,6 +22,7 @@ pub(crate) enum Opt {
     HoldAfter,
     Fence,
     Guard,
+    Outlives,
     Client,
     Crate,
 }
@@ -149,7 +150,7 @@ pub(crate) const SUCCESS: &str = "success";
 
 /// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
-const LOCK_OPTIONS: [Spelling; 19] = [
+const LOCK_OPTIONS: [Spelling; 20] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
     spelling(Opt::Keys, "keys", ValueKind::Keys, "keys = [\"account:<from>\", \"account:<to>\"]"),
     spelling(Opt::Lease, "lease", ValueKind::Duration, "lease = \"10s\""),
@@ -170,6 +171,7 @@ const LOCK_OPTIONS: [Spelling; 19] = [
         "hold_after = \"success\""),
     spelling(Opt::Fence, "fence", ValueKind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", ValueKind::Name, "guard = lock"),
+    spelling(Opt::Outlives, "outlives", ValueKind::Bool, "outlives = true"),
     spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"),
         "client = &self.locks"),
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),

@@ -3,6 +3,7 @@
 pub(crate) mod key;
 mod moves;
 mod options;
+mod outlives;
 mod parameter;
 pub(crate) mod rate_limited;
 mod request;
@@ -26,6 +27,7 @@ pub(crate) fn write_function(
     mut function: Function,
     body: Body,
 ) -> TokenStream {
+    let warnings = outlives::warn(args, &function.sig);
     let expansion = Expansion {
         args,
         keys,
@@ -41,6 +43,7 @@ pub(crate) fn write_function(
             function.attrs.extend(inner);
             let parameters = Parameters::take(&mut function.sig);
             let statements = expansion.write_statements(&parameters, &braces);
+            let statements = quote!(#warnings #statements);
             // In the user's braces, or errors about the function would point to the attribute.
             body::regroup(&braces, statements)
         }
@@ -54,7 +57,7 @@ pub(crate) fn write_function(
                 let parameters = Parameters::take_from(&expansion.names, statements);
                 let braces = body::group(&future.block);
                 let statements = expansion.write_statements(&parameters, &braces);
-                quote_spanned!(Span::mixed_site()=> async move { #statements })
+                quote_spanned!(Span::mixed_site()=> async move { #warnings #statements })
             });
             body::group(&block)
         }

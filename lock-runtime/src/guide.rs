@@ -25,6 +25,7 @@
 macro_rules! page {
     ($name:ident $(, $picture:literal)?) => {
         /// [attribute]: crate::guide::attribute
+        /// [outlives]: crate::guide::attribute#what-outlives-the-lock
         /// [options]: macro@crate::distributed_lock#options
         /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors

@@ -423,6 +423,25 @@ fn a_rate_limited_function_drops_in_its_order() {
     }
 }
 
+/// Without the attribute, `tx` drops first. The handler needs it after the body, which owns `first`.
+#[test]
+fn what_a_handler_borrows_drops_after_what_the_body_uses() {
+    #[distributed_lock(
+        key = "k", on_error = |error| { let _ = &tx; Err(error) }, crate = crate::fake
+    )]
+    async fn borrowed(first: Noted, tx: Tx) -> Result<()> {
+        let _ = &first;
+        checkpoint().await
+    }
+    for end in [End::Returns, End::Fails, End::Panics, End::Cancelled] {
+        let events = events_of(end, Next::Granted, borrowed(Noted("first"), tx()));
+        let expected = ["body", "drop first", "drop tx"];
+        assert_eq!(drops(&events), expected, "{end:?}: {events:?}");
+        let over = position(&events, "release").or(position(&events, "drop guard"));
+        assert!(position(&events, "drop tx") < over, "{end:?}: {events:?}");
+    }
+}
+
 #[test]
 fn what_an_option_takes_is_gone_before_the_body() {
     fn into_key(order: Pair) -> LockKey {

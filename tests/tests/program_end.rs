@@ -5,16 +5,19 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, LockClient, LockError};
+use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError};
 use lock_testkit::{PostgresServer, RedisServer, SqliteFile};
 use tokio::runtime::{Builder, Runtime};
 
 const URL: &str = "PROGRAM_URL";
 const WAY: &str = "PROGRAM_WAY";
+/// `PROGRAM_MEASURES=60` counts as well what the last two ways leave, and prints it.
+const MEASURES: &str = "PROGRAM_MEASURES";
 const TIMES: usize = 20;
+const PATIENT: Duration = Duration::from_secs(10);
 
 /// How it ends. In none of them it waits for the release.
-const WAYS: [&str; 8] = [
+const WAYS: [&str; 9] = [
     "all is dropped in the runtime of a thread",
     "all is dropped in a runtime of several threads",
     "all is dropped in a task",
@@ -23,7 +26,11 @@ const WAYS: [&str; 8] = [
     "a panic drops all in the runtime",
     "all is dropped on a thread for what blocks",
     "the runtime of a task that has it is shut down",
+    NOT_SHUT_DOWN,
 ];
+
+/// The one way that leaves locks: a global client never ends by itself.
+const NOT_SHUT_DOWN: &str = "the global client is not shut down";
 
 /// Not a test: what the other processes do.
 #[test]
@@ -43,30 +50,30 @@ fn program() {
 fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
     match WAYS.iter().position(|known| *known == way) {
         Some(0 | 1) => runtime.block_on(async {
-            let _all = hold(url.to_owned()).await?;
+            let _all = hold(patient(url)).await?;
             Ok(())
         }),
         Some(2) => {
-            let task = runtime.spawn(hold(url.to_owned()));
+            let task = runtime.spawn(hold(patient(url)));
             let task = async { runtime.spawn(async { drop(task.await.unwrap()) }).await };
             runtime.block_on(task).unwrap();
             Ok(())
         }
-        Some(3) => runtime.block_on(hold(url.to_owned())).map(drop),
+        Some(3) => runtime.block_on(hold(patient(url))).map(drop),
         Some(5) => {
-            let panics = async { drop((hold(url.to_owned()).await, panics())) };
+            let panics = async { drop((hold(patient(url)).await, panics())) };
             let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(panics));
             let _ = std::panic::catch_unwind(panics);
             Ok(())
         }
         Some(6) => {
-            let all = runtime.block_on(hold(url.to_owned()))?;
+            let all = runtime.block_on(hold(patient(url)))?;
             let dropped = runtime.spawn_blocking(|| drop(all));
             runtime.block_on(dropped).unwrap();
             Ok(())
         }
         Some(7) => {
-            let task = runtime.spawn(hold(url.to_owned()));
+            let task = runtime.spawn(hold(patient(url)));
             let all = runtime.block_on(task).unwrap()?;
             runtime.spawn(async move {
                 let _all = all;
@@ -76,10 +83,12 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
             Ok(())
         }
         _ => runtime.block_on(async {
-            lock_runtime::init(url).await?;
+            patient(url).connect().await?.install()?;
             let guard = LockClient::global()?.lock("k").acquire().await?;
             drop(guard);
-            lock_runtime::shutdown(Duration::from_secs(5)).await;
+            if way != NOT_SHUT_DOWN {
+                lock_runtime::shutdown(Duration::from_secs(5)).await;
+            }
             Ok(())
         }),
     }
@@ -89,35 +98,47 @@ fn panics() {
     std::panic::resume_unwind(Box::new(()));
 }
 
+/// The machine is busy with programs that start and end.
+fn patient(url: &str) -> LockClientBuilder {
+    let builder = LockClient::builder().url(url);
+    builder.command_timeout(PATIENT).connect_timeout(PATIENT)
+}
+
 /// The guard is dropped first.
-async fn hold(url: String) -> Result<(Guard, LockClient), LockError> {
-    let client = LockClient::builder().url(url).connect().await?;
+async fn hold(builder: LockClientBuilder) -> Result<(Guard, LockClient), LockError> {
+    let client = builder.connect().await?;
     let guard = client.lock("k").acquire().await?;
     Ok((guard, client))
 }
 
+/// How many of so many programs left their lock.
+async fn left_by(client: &LockClient, url: &str, way: &str, times: usize) -> usize {
+    let mut left = 0;
+    for _ in 0..times {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "program"])
+            .env(URL, url)
+            .env(WAY, way)
+            .stdout(Stdio::null())
+            .status();
+        assert!(ended.unwrap().success(), "{way}");
+        left += usize::from(client.inspect("k").await.unwrap().holder.is_some());
+        client.force_release("k").await.unwrap();
+    }
+    left
+}
+
 async fn leaves_no_lock(url: String) {
-    // Patient, for a machine that does much else.
-    let client = LockClient::builder()
-        .url(&url)
-        .command_timeout(Duration::from_secs(10))
-        .connect()
-        .await
-        .unwrap();
-    for way in WAYS {
-        let mut left = 0;
-        for _ in 0..TIMES {
-            let ended = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "program"])
-                .env(URL, &url)
-                .env(WAY, way)
-                .stdout(Stdio::null())
-                .status();
-            assert!(ended.unwrap().success(), "{way}");
-            left += usize::from(client.inspect("k").await.unwrap().holder.is_some());
-            client.force_release("k").await.unwrap();
-        }
+    let client = patient(&url).connect().await.unwrap();
+    for way in WAYS.into_iter().filter(|way| *way != NOT_SHUT_DOWN) {
+        let left = left_by(&client, &url, way, TIMES).await;
         assert_eq!(left, 0, "of {TIMES} programs that left their lock: {way}");
+    }
+    if let Ok(times) = std::env::var(MEASURES) {
+        for way in [NOT_SHUT_DOWN, "the global client is shut down"] {
+            let left = left_by(&client, &url, way, times.parse().unwrap()).await;
+            println!("{left} of {times} programs left their lock: {way}");
+        }
     }
 }
 
@@ -142,7 +163,7 @@ async fn a_program_that_ends_leaves_no_lock_in_sqlite() {
 /// How long the drop takes, and with the end of its thread, while the server says nothing.
 async fn last_drop(in_runtime: bool) -> (Duration, Duration) {
     let server = RedisServer::start().await;
-    let all = hold(server.url()).await.unwrap();
+    let all = hold(LockClient::builder().url(server.url())).await.unwrap();
     server.pause();
     let begun = Instant::now();
     let dropped = std::thread::spawn(move || {

@@ -196,6 +196,31 @@ impl Guard {
         self.parts().map(|part| &part.key)
     }
 
+    /// What the store calls the lock, and PostgreSQL's `lock_check` takes: namespace, `:`, key. Of
+    /// several keys, the name of the first as listed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let shop = client.namespaced("shop");
+    /// let guard = shop.lock("stock:42").acquire().await?;
+    /// assert_eq!(guard.full_name(), "shop:stock:42");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        self.key().full_name(self.engine.namespace())
+    }
+
+    /// The same for all keys, as listed.
+    pub fn full_names(&self) -> impl Iterator<Item = String> {
+        let namespace = self.engine.namespace();
+        self.keys().map(move |key| key.full_name(namespace))
+    }
+
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.listed
             .as_slice()

@@ -3,11 +3,14 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use once_cell::sync::OnceCell;
+
 use super::LockClient;
 use crate::engine::reentrancy::call_chain::OfTask;
 use crate::error::LockError;
 
-static GLOBAL: RwLock<Option<LockClient>> = RwLock::new(None);
+/// The first one, or the one that has replaced it.
+static GLOBAL: OnceCell<RwLock<LockClient>> = OnceCell::new();
 
 tokio::task_local! {
     static SCOPED: OfTask<Arc<LockClient>>;
@@ -81,14 +84,19 @@ impl LockClient {
         if self.engine().is_closing() {
             return Err(LockError::Shutdown);
         }
-        let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);
-        if global
-            .as_ref()
-            .is_some_and(|client| !client.engine().is_closing())
-        {
+        let mut is_first = false;
+        let global = GLOBAL.get_or_init(|| {
+            is_first = true;
+            RwLock::new(self.clone())
+        });
+        if is_first {
+            return Ok(());
+        }
+        let mut global = global.write().unwrap_or_else(PoisonError::into_inner);
+        if !global.engine().is_closing() {
             return Err(LockError::AlreadyInitialized);
         }
-        let before = global.replace(self.clone());
+        let before = std::mem::replace(&mut *global, self.clone());
         // The last clone of a client ends its thread, which is not waited for under the lock.
         drop(global);
         drop(before);
@@ -139,8 +147,8 @@ impl LockClient {
 }
 
 fn installed() -> Option<LockClient> {
-    let global = GLOBAL.read().unwrap_or_else(PoisonError::into_inner);
-    global.clone()
+    let global = GLOBAL.get()?.read();
+    Some(global.unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 /// The client of the innermost scope, or the global one.

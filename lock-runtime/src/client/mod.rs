@@ -66,8 +66,6 @@ pub use self::holds::HeldLock;
 #[derive(Clone)]
 pub struct LockClient {
     engine: Arc<Engine>,
-    /// The namespace that it was built with.
-    base: Namespace,
     view: View,
     /// Its URL is `memory:`, perhaps by mistake.
     in_process: bool,
@@ -113,10 +111,9 @@ fn beginning(holder: FoundHolder) -> String {
 }
 
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, namespace: Namespace, in_process: bool) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, in_process: bool) -> Self {
         Self {
             engine,
-            base: namespace,
             view: View::default(),
             in_process,
         }
@@ -493,7 +490,10 @@ impl LockClient {
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let namespace = self.view.namespace(&self.base).map(Namespace::as_str);
+        let namespace = self
+            .view
+            .namespace(self.engine.namespace())
+            .map(Namespace::as_str);
         f.debug_struct("LockClient")
             .field("id", &self.engine.id())
             .field("namespace", &namespace.unwrap_or("(can't be used)"))

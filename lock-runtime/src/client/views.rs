@@ -38,7 +38,7 @@ impl LockClient {
     pub fn namespaced(&self, namespace: &str) -> Self {
         let view = self.view.clone();
         self.viewed(match Namespace::new(namespace) {
-            Ok(namespace) if namespace == self.base => view.in_own_namespace(),
+            Ok(namespace) if namespace == *self.engine.namespace() => view.in_own_namespace(),
             Ok(namespace) if self.engine.tells_namespaces_apart() => view.in_namespace(namespace),
             Ok(_) | Err(_) => view.in_bad_namespace(),
         })

@@ -34,7 +34,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_store::{Capabilities, ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
+use lock_store::{
+    Capabilities, ClientId, Clock, Holder, Instant, LockKey, Namespace, Owner, Store, Wish,
+};
 use tokio::sync::Notify;
 
 use self::background::active::Active;
@@ -68,6 +70,8 @@ pub(crate) struct Engine {
     clock: Clock,
     store: Arc<dyn Store>,
     capabilities: Capabilities,
+    /// The one that the client was built with.
+    namespace: Namespace,
     defaults: Defaults,
     local_queues: Arc<LocalQueues>,
     grants: Arc<Grants>,
@@ -133,6 +137,10 @@ impl Engine {
             undoing: self.undo.pending(),
             ..self.observed.counters.stats()
         }
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     pub(crate) fn tells_namespaces_apart(&self) -> bool {

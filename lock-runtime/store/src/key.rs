@@ -158,6 +158,17 @@ impl LockKey {
         self.0.namespace.as_ref()
     }
 
+    /// What people and tables call it: namespace, `:`, key. `own` is the client's namespace. In the
+    /// empty one it is the key alone, as other programs name theirs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn full_name(&self, own: &Namespace) -> String {
+        match self.namespace().unwrap_or(own).as_str() {
+            "" => self.as_str().to_owned(),
+            namespace => format!("{namespace}:{}", self.as_str()),
+        }
+    }
+
     /// The same key in this namespace; `None` for the client's own.
     #[doc(hidden)]
     #[must_use]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use once_cell::sync::OnceCell;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -95,7 +96,7 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
-    fn roots(&self) -> Result<RootCertStore, ConfigError> {
+    fn roots(&self) -> Result<Arc<RootCertStore>, ConfigError> {
         if self.trusted.is_empty() {
             return of_the_system();
         }
@@ -110,7 +111,7 @@ impl Tls {
                 })?;
             }
         }
-        Ok(roots)
+        Ok(Arc::new(roots))
     }
 }
 
@@ -194,9 +195,15 @@ const CLIENT: &str = "client certificate";
 
 const ENCRYPTED: &str = "ENCRYPTED";
 
-/// The system's authorities. Certificates that can't be read are left out: no setting of ours can
-/// mend them.
-fn of_the_system() -> Result<RootCertStore, ConfigError> {
+/// The system's authorities, read once for all clients of the process. If they can't be read, the
+/// next client tries again.
+fn of_the_system() -> Result<Arc<RootCertStore>, ConfigError> {
+    static ROOTS: OnceCell<Arc<RootCertStore>> = OnceCell::new();
+    ROOTS.get_or_try_init(read_the_systems).cloned()
+}
+
+/// Certificates that can't be read are left out: no setting of ours can mend them.
+fn read_the_systems() -> Result<Arc<RootCertStore>, ConfigError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
@@ -209,5 +216,5 @@ fn of_the_system() -> Result<RootCertStore, ConfigError> {
             why.unwrap_or_default()
         )));
     }
-    Ok(roots)
+    Ok(Arc::new(roots))
 }

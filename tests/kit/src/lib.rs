@@ -91,7 +91,9 @@ pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
 pub use redis_backend::RedisBackend;
-pub use redis_server::{RedisServer, RedisServerBuilder};
+pub use redis_server::{
+    RedisServer, RedisServerBuilder, patient_connection, server_is_at_least, server_speaks_tls,
+};
 pub use redis_store::{PATIENT, context, redis_store};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};

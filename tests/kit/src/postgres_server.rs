@@ -231,7 +231,7 @@ impl PostgresServer {
             .args(["-p", &self.port().to_string()])
             .args([
                 "-c",
-                "listen_addresses=127.0.0.1",
+                "listen_addresses=127.0.0.1,::1",
                 "-c",
                 "unix_socket_directories=",
             ])

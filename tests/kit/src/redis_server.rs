@@ -1,6 +1,7 @@
 //! A real `redis-server` for one test.
 
 mod builder;
+mod program;
 mod questions;
 mod replica;
 
@@ -8,7 +9,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -16,6 +17,8 @@ use tempfile::TempDir;
 
 pub use self::builder::RedisServerBuilder;
 use self::builder::Settings;
+pub(crate) use self::program::version;
+pub use self::program::{server_is_at_least, server_speaks_tls};
 use crate::os_process::OsProcess;
 use crate::temporary::temporary_folder;
 use crate::{Port, eventually};
@@ -228,6 +231,20 @@ impl RedisServer {
     }
 }
 
+/// A connection for a test's own commands. It waits for each answer, however busy the machine is:
+/// the redis crate's default is half a second.
+///
+/// # Panics
+/// If the server can't be reached.
+pub async fn patient_connection(url: &str) -> redis::aio::MultiplexedConnection {
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None);
+    let client = redis::Client::open(url).expect("a URL");
+    let connection = client.get_multiplexed_async_connection_with_config(&patient);
+    connection.await.expect("the server can be reached")
+}
+
 /// Starts one process. Returns when it answers; if it ends first, returns its log.
 async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProcess, String> {
     let earlier = read_log(folder).len();
@@ -262,27 +279,6 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// The first two numbers of the server's version: not every version has each rule and setting.
-pub(crate) fn version() -> (u32, u32) {
-    static ANSWER: OnceLock<(u32, u32)> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let output = Command::new("redis-server")
-            .arg("--version")
-            .output()
-            .unwrap_or_else(|error| {
-                panic!(
-                    "redis-server is needed and cannot be run ({error}); `bash tests/run` \
-                     installs it"
-                )
-            });
-        let text = String::from_utf8_lossy(&output.stdout);
-        // "Redis server v=7.0.15 sha=…"
-        let numbers = text.split("v=").nth(1).unwrap_or_default().split('.');
-        let mut numbers = numbers.map_while(|number| number.parse().ok());
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-    })
 }
 
 fn log_path(folder: &Path) -> PathBuf {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually};
+use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually, server_speaks_tls};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::tls::{Certificate, free_port, has_all_slots};
@@ -76,6 +76,9 @@ async fn holds_a_lock(worker: &mut ChildProcess, id: &str) {
 
 #[tokio::test]
 async fn a_silent_first_address_of_a_name_keeps_no_kind_of_client_from_the_second() {
+    if !server_speaks_tls() {
+        return;
+    }
     let certificate = Certificate::for_names(&[NAME, "127.0.0.1"]);
     let trust = format!("SSL_CERT_FILE={}", certificate.path().display());
     let (over_tls, of_sentinel) = (free_port(), free_port());
@@ -153,6 +156,11 @@ async fn a_replica_at_the_first_address_is_passed_over_for_the_master() {
     let (master, replica) = tokio::join!(RedisServer::start(), RedisServer::start());
     let port = master.port().to_string();
     replica.command(&["REPLICAOF", "127.0.0.1", &port]).await;
+    eventually("it has the master's data", async || {
+        let info: String = replica.query(&["INFO", "replication"]).await;
+        info.contains("master_link_status:up")
+    })
+    .await;
     at_the_other(master.port(), Some(replica.addr())).await;
     let Some((_hosts, mut worker)) = worker("A=b") else {
         return;
@@ -165,6 +173,38 @@ async fn a_replica_at_the_first_address_is_passed_over_for_the_master() {
     master.pause();
     holds_a_lock(&mut worker, "b").await;
     assert_eq!(replica.keys("lock:b").await.len(), 1);
+}
+
+#[tokio::test]
+async fn of_two_masters_at_one_name_a_client_uses_the_one_that_others_use() {
+    let (one, other) = tokio::join!(RedisServer::start(), RedisServer::start());
+    // The first of the list.
+    at_the_other(other.port(), Some(one.addr())).await;
+    let url = format!("redis://{NAME}:{}", other.port());
+    let Some((_hosts, mut first)) = worker("A=b") else {
+        return;
+    };
+    let Some((_more_hosts, mut second)) = worker("A=b") else {
+        return;
+    };
+    for worker in [&mut first, &mut second] {
+        worker.send(&format!("connect {url}"));
+        worker.wait_for("connected").await;
+    }
+    holds_a_lock(&mut first, "a").await;
+    second.send("hold b a wait=0");
+    second.wait_for("failed b").await;
+    // It is silent to one of them for longer than both of them connect.
+    one.pause();
+    first.send("hold c c wait=6000");
+    let failed = first.wait_for("failed c").await.text;
+    assert!(failed.contains("Unavailable"), "{failed}");
+    assert!(other.keys("lock:*").await.is_empty());
+    one.resume();
+    for (worker, id) in [(&mut first, "d"), (&mut second, "e")] {
+        holds_a_lock(worker, id).await;
+        assert_eq!(one.keys(&format!("lock:{id}")).await.len(), 1);
+    }
 }
 
 #[tokio::test]

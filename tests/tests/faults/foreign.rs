@@ -17,8 +17,7 @@ const SLEEP: Duration = Duration::from_millis(100);
 
 /// Takes and releases the key as often as it can. Returns how often it did.
 async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
-    let client = redis::Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = lock_testkit::patient_connection(&server.url()).await;
     let mut visits = 0_u64;
     while !over.load(Ordering::Acquire) {
         let token = format!("another-{visits}");

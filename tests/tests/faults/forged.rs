@@ -17,8 +17,7 @@ impl Forger {
         let rule: Vec<_> = user.iter().chain(&rights).copied().collect();
         server.command(&rule).await;
         let url = format!("redis://forger:word@{}/", server.addr());
-        let client = redis::Client::open(url).unwrap();
-        Self(client.get_multiplexed_async_connection().await.unwrap())
+        Self(lock_testkit::patient_connection(&url).await)
     }
 
     /// Sends this message to the client that listens on the only channel for grants. The client

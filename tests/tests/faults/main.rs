@@ -11,6 +11,7 @@ mod connection;
 mod copies;
 mod credentials;
 mod denied;
+mod evil;
 mod fairness;
 mod foreign;
 mod forged;

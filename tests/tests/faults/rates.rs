@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Rate, RateLimiter, StoreErrorKind};
-use lock_testkit::{Proxy, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisServer, eventually, server_is_at_least};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
 
@@ -60,6 +60,10 @@ fn limited(result: Result<(), LockError>) {
 
 #[tokio::test]
 async fn a_reply_that_is_lost_is_unavailable_and_the_command_is_not_repeated() {
+    // Before, the new connection tries its rights, which counts as a call.
+    if !server_is_at_least(7) {
+        return;
+    }
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let client = client(&server.url_at(proxy.addr())).await;

@@ -1,12 +1,16 @@
 //! The rights on the documentation's Redis page suffice for each kind, and none of them is
 //! superfluous.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Rate, StoreErrorKind};
 use lock_testkit::{
     RedisCluster, RedisQuorum, RedisServer, SentinelGroup, documented_rights, eventually,
+    server_is_at_least,
 };
+
+use tokio::task::JoinHandle;
 
 use crate::unavailable;
 
@@ -14,6 +18,7 @@ const BASE: &str = "every client, rate limiters";
 const LOCKS: &str = "locks of one or several keys";
 const SHARES: &str = "read-write locks, semaphores";
 const LATCHES: &str = "latches";
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Makes a user with these rights and no others.
 async fn allow(server: &RedisServer, user: &str, rights: &[&str]) -> String {
@@ -151,6 +156,10 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
 
 #[tokio::test]
 async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() {
+    // The log of what was denied is empty of what a client only tries since then.
+    if !server_is_at_least(7) {
+        return;
+    }
     let server = RedisServer::start().await;
     for kind in [BASE, LOCKS, SHARES, LATCHES] {
         let mut rights = [BASE, LOCKS].map(documented_rights).concat();
@@ -274,6 +283,79 @@ async fn a_command_that_the_server_lacks_is_told_before_any_body_runs() {
             assert!(said.contains(&format!("`{command}`")), "{command}: {said}");
         }
     }
+}
+
+/// As some hosts do it. Here another command, which scripts may not run, has its name.
+#[tokio::test]
+async fn a_command_that_scripts_may_not_run_is_told_before_any_body_runs() {
+    let server = RedisServer::builder();
+    let renamed = ["--rename-command", "TIME", "ITS-TIME"];
+    let renamed = renamed
+        .into_iter()
+        .chain(["--rename-command", "MULTI", "TIME"]);
+    let server = renamed
+        .fold(server, |server, word| server.arg(word))
+        .start()
+        .await;
+    for error in refused(&server.url()).await {
+        let said = error.to_string();
+        let says = said.contains("`TIME` in scripts") && said.contains("not allowed from script");
+        assert!(says, "{said}");
+    }
+}
+
+/// Begins to load its data, slowly. The task ends when that is done.
+async fn loads(server: &Arc<RedisServer>) -> JoinHandle<()> {
+    let fill = "for i = 1, 30000 do redis.call('SET', 'x' .. i, i) end";
+    server.command(&["EVAL", fill, "0"]).await;
+    for (name, value) in [
+        // It answers in between.
+        ("loading-process-events-interval-bytes", "1024"),
+        ("key-load-delay", "300"),
+    ] {
+        server.command(&["CONFIG", "SET", name, value]).await;
+    }
+    let reloaded = Arc::clone(server);
+    let loads = tokio::spawn(async move { drop(reloaded.command(&["DEBUG", "RELOAD"]).await) });
+    eventually("it is loading", async || {
+        let refused = server.try_command(&["GET", "x1"]).await;
+        refused.is_err_and(|error| error.code() == Some("LOADING"))
+    })
+    .await;
+    loads
+}
+
+#[tokio::test]
+async fn a_server_that_is_loading_is_connected_to_and_tells_afterwards_what_is_missing() {
+    let server = Arc::new(RedisServer::start().await);
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    let denied = allow(&server, "no-time", &rights).await;
+    server
+        .command(&["ACL", "SETUSER", "no-time", "-time"])
+        .await;
+    let loads = loads(&server).await;
+    let connect = async |url: &str| {
+        // It takes its time for each answer.
+        let builder = LockClient::builder().url(url).connect_timeout(10 * SECOND);
+        builder.connect().await.unwrap()
+    };
+    let (client, other) = tokio::join!(connect(&url), connect(&denied));
+    for client in [&client, &other] {
+        let tried = client.lock("k").wait(Duration::ZERO).acquire().await;
+        assert_eq!(unavailable(tried), StoreErrorKind::Loading);
+    }
+    let waits = tokio::spawn(client.lock("k").wait(60 * SECOND).acquire());
+    server
+        .command(&["CONFIG", "SET", "key-load-delay", "0"])
+        .await;
+    loads.await.unwrap();
+    assert!(waits.await.unwrap().unwrap().is_held());
+    eventually("it is told", async || {
+        let tried = other.lock("l").wait(Duration::ZERO).acquire().await;
+        tried.is_err_and(|error| error.to_string().contains("`TIME`"))
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -413,6 +495,9 @@ async fn every_kind_of_url_tells_what_is_missing() {
     let refused = LockClient::builder().url(&url).connect().await;
     assert_denied(refused.unwrap_err(), "+del");
 
+    if !server_is_at_least(7) {
+        return;
+    }
     let cluster = RedisCluster::start_patient().await;
     let servers: Vec<_> = cluster.nodes.iter().collect();
     let mut more = locks.clone();

@@ -1,14 +1,14 @@
-//! The connections that the callers' own runtimes drive, and what happens to waiters when one of
-//! them is gone.
+//! Callers' runtimes, which the client shares its connection with and needs no I/O of.
 
-use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::panic;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, LockClient};
+use lock_runtime::LockClient;
 use lock_testkit::{RedisServer, eventually};
 use tokio::runtime::{Builder, Runtime};
 
@@ -16,64 +16,49 @@ use crate::{client, until_waiting};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// The connections that listen for grants. Clients' own connections also listen to other clients.
-async fn listening(server: &RedisServer) -> BTreeSet<String> {
-    let list: String = server.query(&["CLIENT", "LIST"]).await;
-    let number = |line: &str, field: &str| {
-        let mut fields = line.split(' ');
-        let found = fields.find_map(|one| one.strip_prefix(field)?.strip_prefix('='));
-        found.unwrap().to_owned()
-    };
-    // The client's own connection comes first.
-    let mut owners = BTreeSet::new();
-    let listens = list.lines().filter(|line| {
-        let is_own = owners.insert(number(line, "name"));
-        number(line, "sub") == if is_own { "2" } else { "1" }
-    });
-    listens.map(|line| number(line, "id")).collect()
+fn runtime(workers: usize) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder
+        .worker_threads(workers)
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
-/// A client with one connection, whose runtimes have none yet, and another client that holds "k".
-async fn taken(server: &RedisServer) -> (LockClient, Guard) {
-    // On a thread without a multi-threaded runtime.
-    let named = async |name| {
-        let builder = LockClient::builder().url(server.url()).name(name);
-        builder.connect().await.unwrap()
-    };
-    let other = named("other").await;
-    let held = other.lock("k").lease(LONG).acquire().await.unwrap();
-    let client = named("client").await;
-    // Both hear other clients by now.
-    eventually("both listen", async || {
-        let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]).await;
-        channels.len() == 2
+/// Polls all of them in one task.
+async fn join_all<F: Future>(mut futures: Vec<Pin<Box<F>>>) -> Vec<F::Output> {
+    let mut outputs: Vec<_> = futures.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, output) in futures.iter_mut().zip(&mut outputs) {
+            if output.is_none()
+                && let Poll::Ready(ready) = future.as_mut().poll(cx)
+            {
+                *output = Some(ready);
+            }
+        }
+        match outputs.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     })
     .await;
-    (client, held)
-}
-
-fn runtime() -> Runtime {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(1).enable_all().build().unwrap()
+    outputs.into_iter().flatten().collect()
 }
 
 #[tokio::test]
-async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
+async fn a_hand_over_to_a_waiter_of_any_runtime_takes_no_command_of_its_own() {
     let server = RedisServer::start().await;
-    let (client, held) = taken(&server).await;
-    let before: String = server.query(&["CLIENT", "LIST"]).await;
-    let own = runtime();
-    // The very first request of this runtime. Its connection is made during the request.
+    let other = client(&server.url()).await;
+    let held = other.lock("k").lease(LONG).acquire().await.unwrap();
+    let client = client(&server.url()).await;
+    let own = runtime(1);
     let waiting = own.spawn(client.lock("k").wait(LONG).acquire());
     until_waiting(&client, "k", 1).await;
-    let listening = listening(&server).await;
-    assert_eq!(listening.len(), 1, "{listening:?}");
-    let id = listening.first().unwrap();
-    assert!(!before.contains(&format!("id={id} ")), "the client's own");
+    assert_eq!(server.client_count().await, 2, "one for each client");
     server.reset_stats().await;
     held.release().await.unwrap();
     drop(waiting.await.unwrap().unwrap());
-    // The hand-over took no further command: both of these are releases.
+    // Both of these are releases.
     eventually("both have given it back", async || {
         server.command_calls("evalsha").await == 2
     })
@@ -81,90 +66,64 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     own.shutdown_background();
 }
 
-/// The shortest of a few times from the loss of the connection until there is a listener again. A
-/// waiter that is not told looks again a second after it began to wait.
-async fn soon_heard_again(lose: impl AsyncFn(&RedisServer, &str, Runtime)) {
-    let mut shortest = LONG;
-    for _ in 0..3 {
+#[test]
+fn a_caller_is_served_while_all_workers_of_its_runtime_are_blocked() {
+    let own = runtime(2);
+    let (server, client) = own.block_on(async {
         let server = RedisServer::start().await;
-        let (client, held) = taken(&server).await;
-        let own = runtime();
-        let mut waiting = pin!(client.lock("k").wait(LONG).acquire());
-        // As long as that runtime polls it, commands go over its connection.
-        let there = poll_fn(|cx| {
-            let _entered = own.enter();
-            waiting.as_mut().poll(cx)
-        });
-        let id = tokio::select! {
-            biased;
-            ended = there => panic!("{ended:?}"),
-            id = async {
-                until_waiting(&client, "k", 1).await;
-                let listening = listening(&server).await;
-                assert_eq!(listening.len(), 1, "{listening:?}");
-                listening.first().unwrap().clone()
-            } => id,
-        };
-        let lost = Instant::now();
-        lose(&server, &id, own).await;
-        tokio::select! {
-            biased;
-            ended = &mut waiting => panic!("{ended:?}"),
-            () = eventually("it listens again", async || {
-                listening(&server).await.iter().any(|other| *other != id)
-            }) => {}
+        let client = client(&server.url()).await;
+        for _ in 0..3 {
+            let used = tokio::spawn(client.lock("used").run(async {}));
+            used.await.unwrap().unwrap();
         }
-        shortest = shortest.min(lost.elapsed());
-        held.release().await.unwrap();
-        assert!(waiting.await.unwrap().is_held());
+        (server, client)
+    });
+    let (blocked, may_end) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(3)));
+    for _ in 0..2 {
+        let (blocked, may_end) = (Arc::clone(&blocked), Arc::clone(&may_end));
+        own.spawn(async move {
+            blocked.wait();
+            may_end.wait();
+        });
     }
-    assert!(shortest < Duration::from_millis(600), "{shortest:?}");
+    blocked.wait();
+    // As many at once as share a write, and one alone.
+    let many = (0..20).map(|number| Box::pin(client.lock(format!("k{number}")).try_acquire()));
+    let served = own.block_on(join_all(many.collect()));
+    let alone = own.block_on(client.lock("k").try_acquire());
+    may_end.wait();
+    assert!(alone.unwrap().is_some());
+    assert!(served.into_iter().all(|one| one.unwrap().is_some()));
+    own.block_on(async { drop(server) });
 }
 
+/// What a request has left to be written together with others, and then is not polled.
 #[tokio::test]
-async fn a_runtimes_connection_that_is_closed_is_waited_on_no_longer() {
-    soon_heard_again(async |server, id, own| {
-        server.command(&["CLIENT", "KILL", "ID", id]).await;
-        own.shutdown_background();
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_connection_of_a_runtime_that_has_ended_is_waited_on_no_longer() {
-    soon_heard_again(async |_, _, own| own.shutdown_background()).await;
-}
-
-/// The connections of clients.
-async fn connected(server: &RedisServer) -> BTreeSet<String> {
-    let list: String = server.query(&["CLIENT", "LIST"]).await;
-    let others = list.lines().filter(|line| !line.contains("cmd=client"));
-    let ids = others.filter_map(|line| line.split(' ').next()?.strip_prefix("id="));
-    ids.map(str::to_owned).collect()
-}
-
-#[tokio::test]
-async fn a_runtimes_connection_goes_with_the_clients_own_also_if_it_does_nothing_more() {
+async fn a_command_that_its_caller_leaves_unsent_is_sent_in_a_quarter_of_its_time() {
     let server = RedisServer::start().await;
-    let client = client(&server.url()).await;
-    let main = connected(&server).await;
-    assert_eq!(main.len(), 1, "{main:?}");
-    let own = runtime();
-    let used = own.spawn(client.lock("k").run(async {}));
-    used.await.unwrap().unwrap();
-    eventually("the runtime has its own", async || {
-        connected(&server).await.len() == 2
+    let builder = LockClient::builder().url(server.url());
+    let client = builder.command_timeout(LONG / 10).connect().await.unwrap();
+    client.health().await.unwrap();
+    server.reset_stats().await;
+    let request = |key| Box::pin(client.lock(key).lease(LONG).acquire());
+    let mut requests = Vec::from(["a", "b", "c"].map(request));
+    let began = Instant::now();
+    poll_fn(|cx| {
+        for request in &mut requests {
+            assert!(request.as_mut().poll(cx).is_pending());
+        }
+        Poll::Ready(())
     })
     .await;
-    let before = connected(&server).await;
-    let id = main.first().unwrap();
-    server.command(&["CLIENT", "KILL", "ID", id]).await;
-    eventually("there is only the client's own, a new one", async || {
-        let now = connected(&server).await;
-        now.len() == 1 && now.is_disjoint(&before)
+    eventually("the server has all of them", async || {
+        server.keys("lock:?").await.len() == 3
     })
     .await;
-    own.shutdown_background();
+    assert!(began.elapsed() < LONG / 20, "{:?}", began.elapsed());
+    for granted in join_all(requests).await {
+        granted.unwrap().release().await.unwrap();
+    }
+    assert_eq!(server.command_calls("set").await, 3, "none is sent twice");
 }
 
 #[test]

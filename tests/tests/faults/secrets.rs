@@ -115,7 +115,11 @@ async fn a_password_appears_in_no_error_log_or_debug_output() {
         }
     }
     drop(guard);
-    let log = log.text();
+    // A server may ask for the password before it looks at the command, as Valkey does. Then the
+    // error names the user, as any of a refused one.
+    let named = format!("(user `{MINER}`)");
+    let said = said.replace(&named, "");
+    let log = log.text().replace(&named, "");
     assert!(log.contains("lock store"), "the log was heard: {log}");
     assert!(!said.contains(CANARY), "{said}");
     assert!(!log.contains(CANARY), "{log}");

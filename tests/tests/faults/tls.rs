@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind, Tls};
-use lock_testkit::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
+use lock_testkit::{ChildProcess, RedisServer, RedisServerBuilder, eventually, server_speaks_tls};
 use tempfile::TempDir;
 
 use crate::unavailable;
@@ -88,6 +88,9 @@ async fn is_not_trusted(url: &str) {
 
 #[tokio::test]
 async fn a_lock_over_tls_and_an_untrusted_certificate() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
@@ -97,6 +100,9 @@ async fn a_lock_over_tls_and_an_untrusted_certificate() {
 
 #[tokio::test]
 async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (certificate, port, of_sentinel) = (Certificate::new(), free_port(), free_port());
     let master = certificate.server(port).start().await;
     let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
@@ -113,6 +119,9 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
 /// The certificate has the server's name, and the sentinel says its address.
 #[tokio::test]
 async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_setting() {
+    if !server_speaks_tls() {
+        return;
+    }
     let certificate = Certificate::for_names(&["localhost"]);
     let (port, of_sentinel) = (free_port(), free_port());
     let master = certificate.server(port).start().await;
@@ -148,6 +157,9 @@ async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_settin
 
 #[tokio::test]
 async fn a_node_whose_certificate_lacks_its_announced_address_is_told_the_setting() {
+    if !server_speaks_tls() {
+        return;
+    }
     let certificate = Certificate::for_names(&["localhost"]);
     let port = free_port();
     let node = certificate.server(port).cluster_node();
@@ -173,6 +185,9 @@ async fn a_node_whose_certificate_lacks_its_announced_address_is_told_the_settin
 
 #[tokio::test]
 async fn a_lock_over_tls_on_a_quorum() {
+    if !server_speaks_tls() {
+        return;
+    }
     let certificate = Certificate::new();
     let ports = [free_port(), free_port(), free_port()];
     let mut servers = Vec::new();
@@ -187,6 +202,9 @@ async fn a_lock_over_tls_on_a_quorum() {
 
 #[tokio::test]
 async fn a_lock_over_tls_in_a_cluster() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (certificate, port) = (Certificate::new(), free_port());
     let node = certificate.server(port).cluster_node();
     let node = node.arg("--tls-cluster").arg("yes");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::RedisServer;
+use lock_testkit::{RedisServer, server_speaks_tls};
 
 use crate::tls::{Certificate, free_port};
 
@@ -80,6 +80,9 @@ async fn each_try_says(url: &str, address: &str, write: &str, rounds: usize) {
 
 #[tokio::test]
 async fn a_server_without_tls_is_told_each_time() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (_certificate, _server, [plain, _]) = server().await;
     let write = "write `redis://` instead of `rediss://`";
     let url = format!("rediss://{plain}");
@@ -90,6 +93,9 @@ async fn a_server_without_tls_is_told_each_time() {
 
 #[tokio::test]
 async fn a_server_with_tls_is_told_each_time() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (_certificate, _server, [_, tls]) = server().await;
     let write = "write `rediss://` instead of `redis://`";
     let url = format!("redis://{tls}");
@@ -111,6 +117,9 @@ async fn said_of(url: &str) -> String {
 
 #[tokio::test]
 async fn tls_on_one_side_only_is_reported() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (_certificate, _server, [plain, tls]) = server().await;
     for (kind, rest) in [
         ("", ""),
@@ -129,6 +138,9 @@ async fn tls_on_one_side_only_is_reported() {
 
 #[tokio::test]
 async fn a_client_that_was_connected_is_not_told_of_tls() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (_certificate, server, [plain, _]) = server().await;
     let proxy = lock_testkit::Proxy::start(server.addr()).await;
     let client = LockClient::builder().url(format!("redis://{}", proxy.addr()));

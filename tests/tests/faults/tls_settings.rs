@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind, Tls};
-use lock_testkit::{RedisServer, eventually};
+use lock_testkit::{RedisServer, eventually, server_speaks_tls};
 
 use crate::tls::{Certificate, free_port, has_all_slots};
 use crate::unavailable;
@@ -37,6 +37,9 @@ async fn has_a_lock(client: &LockClient, server: &RedisServer) {
 
 #[tokio::test]
 async fn the_authority_and_the_clients_certificate_come_from_files_or_from_memory() {
+    if !server_speaks_tls() {
+        return;
+    }
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server_for(port, "yes").start().await;
     let (cert, key) = (certificate.path(), certificate.key());
@@ -66,6 +69,9 @@ async fn the_authority_and_the_clients_certificate_come_from_files_or_from_memor
 
 #[tokio::test]
 async fn every_server_of_every_kind_of_url_gets_it() {
+    if !server_speaks_tls() {
+        return;
+    }
     let certificate = Certificate::new();
     let tls = || {
         let tls = Tls::new().ca_file(certificate.path());

@@ -5,6 +5,7 @@
     reason = "a test ends at the first thing that is not as it should be"
 )]
 
+mod driver;
 mod process;
 mod proxy;
 mod redis_server;

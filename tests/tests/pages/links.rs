@@ -29,7 +29,7 @@ fn a_dead_link_is_found() {
     let text = "\
         # Title, and `code`\n\
         [file](none.md) [anchor](#none) [label][none] ![picture](none.svg)\n\
-        [far](https://example.org/) [heading](#limits) `[code](none)`\n\
+        [far](https://example.org/) [heading](#guarantees) `[code](none)`\n\
         ```text\n[fence](none)\n```\n\
         [defined][here]\n\n[here]: CHANGELOG.md#none\n";
     let found: Vec<String> = links_of(text)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, LockClient, LockError};
+use lock_runtime::{Guard, LockClient, LockError, lock_key};
 use lock_testkit::{PostgresServer, eventually};
 
 use crate::client;
@@ -11,7 +11,8 @@ const SHORT: Duration = Duration::from_secs(1);
 
 pub(crate) fn check(guard: &Guard) -> String {
     let token = u64::from(guard.fencing_token().unwrap());
-    format!("SELECT lock_store.lock_check('lock:k', {token})")
+    let name = guard.full_name();
+    format!("SELECT lock_store.lock_check('{name}', {token})")
 }
 
 async fn one_and_other() -> (PostgresServer, LockClient, LockClient) {
@@ -195,4 +196,73 @@ async fn a_check_before_a_savepoint_outlives_a_rollback_to_it_and_one_within_doe
         assert_eq!(taken.is_err(), is_before, "{taken:?}");
         session.batch_execute("COMMIT").await.unwrap();
     }
+}
+
+/// A namespace that was forgotten, or a key that is not escaped, is no loss of the lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_is_not_known_says_so_and_a_guard_knows_its_own() {
+    let server = PostgresServer::start().await;
+    let product = "a b";
+    for (namespace, full_name) in [("shop", "shop:stock:a%20b"), ("", "stock:a%20b")] {
+        let url = format!("{}?namespace={namespace}", server.app_url());
+        let client = client(&url).await;
+        let lock = client.lock(lock_key!("stock:<product>")).fenced();
+        let guard = lock.acquire().await.unwrap();
+        assert_eq!(guard.full_name(), full_name);
+        let session = server.session().await;
+        session.simple_query(&check(&guard)).await.unwrap();
+        for wrong in ["lock:stock:a%20b", "shop:stock:a b"] {
+            let asked = check(&guard).replace(full_name, wrong);
+            let refused = session.simple_query(&asked).await.unwrap_err();
+            let said = refused.as_db_error().unwrap();
+            assert_eq!(said.code().code(), "LK002");
+            assert!(said.message().contains(&format!("\"{wrong}\"")), "{said}");
+            assert!(said.hint().unwrap().contains("full_name"), "{said:?}");
+        }
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_key_of_several_is_checked_by_its_name() {
+    let server = PostgresServer::start().await;
+    let shop = client(&server.app_url()).await.namespaced("shop");
+    let both = shop.multi_lock(["account:7", "account:3"]).fenced();
+    let guard = both.acquire().await.unwrap();
+    let names: Vec<String> = guard.full_names().collect();
+    assert_eq!(names, ["shop:account:7", "shop:account:3"]);
+    let session = server.session().await;
+    for (name, token) in names.iter().zip(guard.fencing_tokens().unwrap()) {
+        let check = format!("SELECT lock_store.lock_check('{name}', {token})");
+        session.simple_query(&check).await.unwrap();
+    }
+    guard.release().await.unwrap();
+}
+
+/// A process that is stopped in its transaction, with a check, and with a row of a table `fences`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_that_is_frozen_in_its_transaction_keeps_the_next_one_for_the_timeouts_only() {
+    const FENCE: &str = "INSERT INTO fences (resource, token) VALUES ('k', 1)
+        ON CONFLICT (resource) DO UPDATE SET token = excluded.token";
+    let (server, one, other) = one_and_other().await;
+    let tables = "CREATE TABLE fences (resource text PRIMARY KEY, token bigint NOT NULL)";
+    server.run(tables).await;
+    server.run(FENCE).await;
+    let guard = one.lock("k").fenced().acquire().await.unwrap();
+    let frozen = server.session().await;
+    let begin = "SET idle_in_transaction_session_timeout = '2s'; BEGIN";
+    frozen.batch_execute(begin).await.unwrap();
+    frozen.simple_query(&check(&guard)).await.unwrap();
+    frozen.simple_query(FENCE).await.unwrap();
+    let next = server.session().await;
+    let limits = "SET lock_timeout = '100ms'";
+    next.batch_execute(limits).await.unwrap();
+    let refused = next.simple_query(FENCE).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "55P03");
+    // The one that is frozen does nothing more, and its session ends.
+    drop(guard);
+    let lock = other.lock("k").wait(Duration::from_secs(30));
+    lock.run(async {}).await.unwrap();
+    assert!(frozen.simple_query("COMMIT").await.is_err());
+    next.simple_query(FENCE).await.unwrap();
 }

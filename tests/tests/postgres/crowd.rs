@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 use crate::checked::check;
-use crate::{builder, client};
+use crate::client;
 
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
@@ -45,8 +45,8 @@ fn contended(error: &LockError) -> String {
 async fn a_crowd_of_readers_gets_in_when_the_writer_leaves_and_nothing_fails() {
     const MANY: usize = 300;
     let server = PostgresServer::start().await;
-    // Each statement has little time.
-    let timed = builder(&server.app_url()).command_timeout(3 * SHORT);
+    // Each statement has the time that it has by default.
+    let timed = LockClient::builder().url(server.app_url());
     let (writer, readers) = (
         client(&server.app_url()).await,
         timed.connect().await.unwrap(),
@@ -78,6 +78,39 @@ async fn a_crowd_of_readers_gets_in_when_the_writer_leaves_and_nothing_fails() {
         server.number("SELECT count(*) FROM lock_store.share").await,
         0
     );
+}
+
+/// A commit with hundreds of grants takes too long: who is in lets the next ones in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hand_over_grants_to_64_at_most_and_all_get_in() {
+    const MANY: usize = 150;
+    let server = PostgresServer::start().await;
+    let (writer, readers) = (
+        client(&server.app_url()).await,
+        client(&server.app_url()).await,
+    );
+    let guard = writer.rw_lock("k").write().await.unwrap();
+    let mut crowd = JoinSet::new();
+    for _ in 0..MANY {
+        let read = readers.rw_lock("k").read().wait(LONG);
+        crowd.spawn(async move { read.acquire().await });
+    }
+    eventually("all of them wait", async || {
+        server.number("SELECT count(*) FROM lock_store.place").await == MANY
+    })
+    .await;
+    // Nobody goes on before it is committed.
+    let session = server.session().await;
+    session.batch_execute("BEGIN").await.unwrap();
+    let forced = "SELECT held FROM lock_store.force_release('lock:k')";
+    session.batch_execute(forced).await.unwrap();
+    let shares = session.query_one("SELECT count(*) FROM lock_store.share", &[]);
+    let granted: i64 = shares.await.unwrap().get(0);
+    assert_eq!(granted, 64);
+    session.batch_execute("COMMIT").await.unwrap();
+    let guards: Result<Vec<_>, _> = crowd.join_all().await.into_iter().collect();
+    assert_eq!(guards.unwrap().len(), MANY);
+    drop(guard);
 }
 
 /// What requests of one client for one key cost the server: a few statements, not one for each.

@@ -1,8 +1,11 @@
 //! What is left of what nobody uses any more.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_testkit::{PostgresServer, eventually};
+use tokio::task::JoinSet;
 
 use crate::{builder, client};
 
@@ -40,6 +43,31 @@ async fn a_sweep_goes_on_as_long_as_there_is_more() {
     // Of a client that has just come, as a short program does.
     let _client = client(&server.app_url()).await;
     eventually("all is removed", async || rows(&server).await == 0).await;
+}
+
+/// Each key is used once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cleaning_keeps_up_with_those_who_write() {
+    let server = PostgresServer::start().await;
+    keep_shortly(&server).await;
+    let made = Arc::<AtomicUsize>::default();
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        let (client, made) = (client(&server.app_url()).await, Arc::clone(&made));
+        writers.spawn(async move {
+            for number in 0.. {
+                let lock = client.lock(format!("{writer}:{number}")).fenced();
+                lock.run(async {}).await.unwrap();
+                made.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    eventually("little is left of much", async || {
+        let made = made.load(Ordering::Relaxed);
+        made > 1000 && rows(&server).await < made / 3
+    })
+    .await;
+    writers.abort_all();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

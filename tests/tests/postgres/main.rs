@@ -20,6 +20,7 @@ mod set_up;
 mod strangers;
 mod tls;
 mod told;
+mod transactions;
 
 use std::time::Duration;
 

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
+use lock_testkit::PostgresServer;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,6 +30,29 @@ async fn the_connect_timeout_of_the_url_counts() {
         said.contains("`connect_timeout` is given by the builder and"),
         "{said}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connect_timeout_of_the_url_counts_for_who_listens() {
+    let server = PostgresServer::start().await;
+    for seconds in [2, 4] {
+        let quiet = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = quiet.local_addr().unwrap();
+        let url = format!(
+            "{}?listen={address}&connect_timeout={seconds}",
+            server.app_url()
+        );
+        let client = LockClient::builder().url(url).connect_lazy().unwrap();
+        let (mut session, _) = quiet.accept().await.unwrap();
+        let (began, mut bytes) = (Instant::now(), Vec::new());
+        // Until the client gives it up.
+        let _ = session.read_to_end(&mut bytes).await;
+        let took = began.elapsed();
+        // The client began a moment before.
+        let least = Duration::from_millis(seconds * 1000 - 500);
+        assert!(took >= least && took < 2 * least, "{took:?}");
+        drop(client);
+    }
 }
 
 #[tokio::test]

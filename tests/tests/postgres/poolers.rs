@@ -187,8 +187,10 @@ async fn who_listens_past_the_pooler_has_no_finding_and_who_can_not_has_one() {
     let server = PostgresServer::start().await;
     let pooler = PgBouncer::start(&server).await;
     let gone = Port::free();
+    let over_v6 = std::net::TcpListener::bind("[::1]:0").is_ok();
     for (listen, is_fine) in [
         (format!("127.0.0.1:{}", server.port()), true),
+        (format!("[::1]:{}", server.port()), over_v6),
         ("off".to_owned(), true),
         (format!("[::1]:{}", gone.number()), false),
         (format!("127.0.0.1:{}", gone.number()), false),

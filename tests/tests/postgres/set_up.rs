@@ -1,9 +1,10 @@
 //! Tables, functions and rights.
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::PostgresServer;
+use lock_testkit::{PostgresServer, Proxy, eventually};
 
 use crate::{builder, client};
 
@@ -133,6 +134,72 @@ async fn who_may_not_execute_all_that_a_lock_needs_learns_it_at_the_start() {
     client(&server.app_url()).await;
 }
 
+/// What clients call, as PostgreSQL writes it.
+const CALLED: &str = "SELECT oid::regprocedure::text FROM pg_proc
+    WHERE pronamespace = 'lock_store'::regnamespace AND prosecdef AND proname <> 'lock_check'
+    ORDER BY 1";
+
+/// A restore that stopped half-way, or somebody who tidied up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_function_that_is_missing_is_named_at_the_start() {
+    let server = PostgresServer::start().await;
+    let session = server.session().await;
+    let called = session.query(CALLED, &[]).await.unwrap();
+    assert!(called.len() > 20);
+    for function in called.iter().map(|row| row.get::<_, String>(0)) {
+        let dropped = format!("DROP FUNCTION {function} CASCADE");
+        session.batch_execute(&dropped).await.unwrap();
+        let refused = LockClient::builder().url(server.url()).connect().await;
+        let said = refused.expect_err(&function).to_string();
+        let named = said.replace(", ", ",");
+        assert!(named.contains(&function), "{function}: {said}");
+        assert!(said.contains("migrat"), "{said}");
+        server.migrate().await;
+    }
+    client(&server.url()).await;
+}
+
+/// What it calls is gone while it runs: it says which, and does not connect for each request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_misses_a_function_says_so_at_once_and_connects_seldom() {
+    const MANY: usize = 200;
+    let server = PostgresServer::start().await;
+    let proxy = Proxy::start_postgres(([127, 0, 0, 1], server.port()).into()).await;
+    let url = format!("{}?listen=off", server.app_url_at(proxy.addr()));
+    let client = client(&url).await;
+    let held = client.lock("k").acquire().await.unwrap();
+    server
+        .run("ALTER FUNCTION lock_store.release RENAME TO was_release")
+        .await;
+    let connections = proxy.connections();
+    let begun = Instant::now();
+    let refused = held.release().await.unwrap_err();
+    for error in [refused, client.lock("l").acquire().await.unwrap_err()] {
+        let LockError::Unavailable { source, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(source.kind(), StoreErrorKind::Misconfigured, "{source}");
+        let said = source.to_string();
+        assert!(said.contains("lock_store.release(bytea, "), "{said}");
+        assert!(said.contains("migrat"), "{said}");
+    }
+    // Less than one command's time.
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    for _ in 0..MANY {
+        client.lock("l").try_acquire().await.unwrap_err();
+    }
+    let connections = usize::try_from(proxy.connections() - connections).unwrap();
+    assert!(connections < MANY / 4, "{connections}");
+    server
+        .run("ALTER FUNCTION lock_store.was_release RENAME TO release")
+        .await;
+    eventually("it is used again", async || {
+        let guard = client.lock("l").try_acquire().await;
+        guard.is_ok_and(|guard| guard.is_some())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_free_connection_is_unavailable_and_says_what_to_raise() {
     let server = PostgresServer::start().await;
@@ -235,11 +302,16 @@ async fn who_may_only_read_learns_which_setting_says_so_and_is_not_tried_again()
     for of in ["ROLE app", "DATABASE postgres"] {
         let set = format!("ALTER {of} SET default_transaction_read_only = on");
         server.run(&set).await;
-        let lazy = LockClient::builder()
-            .url(server.app_url())
-            .connect_lazy()
-            .unwrap();
-        let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
+        let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+        let proxy = Proxy::start_postgres(address).await;
+        let url = format!("{}?listen=off", server.app_url_at(proxy.addr()));
+        let lazy = LockClient::builder().url(url).connect_lazy().unwrap();
+        let began = Instant::now();
+        let wait = Duration::from_secs(60);
+        let error = lazy.lock("k").wait(wait).acquire().await;
+        let (took, connections) = (began.elapsed(), proxy.connections());
+        assert!(took < wait / 4, "{took:?}");
+        assert!(connections < 10, "{connections}");
         let LockError::Unavailable { source, .. } = error.unwrap_err() else {
             panic!("{of}");
         };

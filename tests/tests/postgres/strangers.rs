@@ -133,9 +133,27 @@ async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
     assert_eq!(server.number(called).await, 0);
 }
 
+/// Each function that clients call is carried out with the rights of its owner.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nothing_has_to_be_applied_it_does_not_matter_whose_the_schema_is() {
+    let server = PostgresServer::bare().await;
+    server.run("GRANT CREATE ON DATABASE postgres TO app").await;
+    migrate(&server, "app").await.unwrap();
+    migrate(&server, "postgres").await.unwrap();
+    let client = crate::client(&server.url()).await;
+    client.lock("k").fenced().run(async {}).await.unwrap();
+    client.rw_lock("k").read().run(async {}).await.unwrap();
+    client.health().await.unwrap();
+    // What has to be applied is refused.
+    server.run("DROP FUNCTION lock_store.release CASCADE").await;
+    let refused = migrate(&server, "postgres").await.unwrap_err();
+    assert!(refused.contains("belongs to app"), "{refused}");
+    migrate(&server, "app").await.unwrap();
+}
+
 /// A part of the schema is enough: calls find the function whose parameters fit best.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_trusts_the_owner_of_all_that_is_there_may_do_more() {
+async fn who_trusts_the_owner_of_what_is_called_may_do_more() {
     let server = PostgresServer::start().await;
     server
         .run("GRANT CREATE, USAGE ON SCHEMA lock_store TO app")
@@ -144,17 +162,13 @@ async fn who_trusts_the_owner_of_all_that_is_there_may_do_more() {
     session(&server, "app")
         .await
         .batch_execute(
-            "CREATE FUNCTION lock_store.lock_check(text, integer) RETURNS void
-             LANGUAGE sql AS 'SELECT'",
+            "CREATE FUNCTION lock_store.leave(text) RETURNS void LANGUAGE sql AS 'SELECT'",
         )
         .await
         .unwrap();
     let refused = LockClient::builder().url(server.url()).connect().await;
     let said = refused.unwrap_err().to_string();
-    assert!(
-        said.contains("lock_check(text,integer) belongs to app"),
-        "{said}"
-    );
+    assert!(said.contains("leave(text) belongs to app"), "{said}");
     // Others have nothing to lose by it.
     crate::client(&server.app_url()).await;
     server.run("GRANT app TO postgres").await;

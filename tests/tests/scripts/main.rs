@@ -71,9 +71,8 @@ impl Done {
 impl Stage {
     async fn new() -> Self {
         let server = RedisServer::start().await;
-        let client = redis::Client::open(server.url()).unwrap();
         Self {
-            connection: client.get_multiplexed_async_connection().await.unwrap(),
+            connection: lock_testkit::patient_connection(&server.url()).await,
             server,
             scripts: LuaScripts::under_test(),
             now: NOW,

@@ -11,7 +11,7 @@ use crate::{client, until_waiting, worker};
 const WAITING: usize = 20_000;
 
 /// The size of the log when all is well is 4 MB and a transaction.
-const LOG: u64 = 16 << 20;
+const LOG: u64 = 5 << 20;
 
 fn log_size(file: &SqliteFile) -> u64 {
     let log = fs::metadata(file.folder().join("locks.db-wal"));

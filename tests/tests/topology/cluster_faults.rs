@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{Decision, LockClient, LockError, Rate};
 use lock_testkit::{RedisCluster, eventually};
+use tokio::task::JoinSet;
 
 use crate::load::Load;
 use crate::{client, patient_client};
@@ -203,6 +204,46 @@ async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes
     assert!(!waiting.is_finished());
     guard.release().await.unwrap();
     assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+/// However many wait for an answer of the silent one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_at_one_node_does_not_wait_for_those_at_a_silent_one() {
+    const MANY: usize = 6000;
+    let cluster = RedisCluster::start_patient().await;
+    let (holder, other) = (client(&cluster.url()).await, client(&cluster.url()).await);
+    let silent = cluster.master_of(cluster.slot("silent").await).await;
+    let mut tags = (0..).map(|number| format!("tag{number}"));
+    let elsewhere = loop {
+        let tag = tags.next().unwrap();
+        let master = cluster.master_of(cluster.slot(&tag).await).await;
+        if master.port() != silent.port() {
+            break format!("{{{tag}}}:k");
+        }
+    };
+    let long = Duration::from_secs(600);
+    let mut taking = JoinSet::new();
+    for number in 0..MANY {
+        let lock = holder.lock(format!("{{silent}}:{number}")).lease(long);
+        taking.spawn(lock.wait(long).acquire());
+    }
+    let guards: Vec<_> = taking
+        .join_all()
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let last = holder.lock(elsewhere.as_str()).lease(long);
+    let last = last.acquire().await.unwrap();
+    silent.pause();
+    drop(guards);
+    drop(last);
+    let next = other.lock(elsewhere.as_str()).wait(Duration::from_secs(5));
+    let next = next.acquire().await;
+    let left = holder.stats().undoing;
+    silent.resume();
+    assert!(next.is_ok(), "{next:?}");
+    assert!(left >= MANY, "{left}");
 }
 
 /// One key for each master, and connections to all of them, so that later steps take no time.

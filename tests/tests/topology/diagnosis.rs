@@ -1,6 +1,7 @@
 //! What servers say of their own settings: logged once at the start, shown in `health`, and refused
 //! if the client is strict.
 
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ use lock_testkit::{
     Log, Proxy, RedisCluster, RedisQuorum, RedisServer, all_documented_rights, documented_rights,
     eventually,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::{client, config, unavailable};
 
@@ -71,6 +75,100 @@ async fn a_server_that_is_set_up_for_locks_has_no_findings() {
     let snapshots = RedisServer::builder().arg("--save").arg("3600 1");
     let snapshots = snapshots.start().await;
     strict(&snapshots.url()).connect().await.unwrap();
+}
+
+/// The length of the reply or message at the front, if it is there as a whole.
+fn length(bytes: &[u8]) -> Option<usize> {
+    let line = bytes.windows(2).position(|end| end == b"\r\n")? + 2;
+    let count = || {
+        std::str::from_utf8(&bytes[1..line - 2])
+            .unwrap()
+            .parse::<i64>()
+    };
+    let parts = match bytes[0] {
+        b'$' | b'=' | b'!' => {
+            let text = usize::try_from(count().unwrap()).map_or(0, |text| text + 2);
+            return (bytes.len() >= line + text).then_some(line + text);
+        }
+        b'*' | b'~' | b'>' => count().unwrap().max(0),
+        b'%' => 2 * count().unwrap(),
+        _ => 0,
+    };
+    (0..parts).try_fold(line, |at, _| Some(at + length(bytes.get(at..)?)?))
+}
+
+/// A proxy that passes on replies, and no message.
+async fn passing_on_no_message(target: SocketAddr) -> (SocketAddr, watch::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cut = watch::Sender::new(());
+    let cuts = cut.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut cut = cuts.subscribe();
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(target).await.unwrap();
+                let (mut from_client, mut to_client) = client.split();
+                let (mut from_server, mut to_server) = server.split();
+                let replies = async {
+                    let mut bytes = Vec::new();
+                    while let Ok(1..) = from_server.read_buf(&mut bytes).await {
+                        while let Some(length) = length(&bytes) {
+                            let one: Vec<u8> = bytes.drain(..length).collect();
+                            let is_message = one.starts_with(b">3\r\n$7\r\nmessage\r\n");
+                            if !is_message && to_client.write_all(&one).await.is_err() {
+                                return;
+                            }
+                        }
+                    }
+                };
+                tokio::select! {
+                    _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+                    () = replies => {}
+                    _ = cut.changed() => {}
+                }
+            });
+        }
+    });
+    (address, cut)
+}
+
+#[tokio::test]
+async fn a_subscription_over_which_nothing_is_heard_is_found_out_and_told_once() {
+    let server = RedisServer::builder().appendonly(true).start().await;
+    let (proxy, cut) = passing_on_no_message(server.addr()).await;
+    let (address, url) = (proxy.to_string(), format!("redis://{proxy}"));
+    assert!(logged(&address).is_empty());
+    let deaf = client(&url).await;
+    for _ in 0..2 {
+        // On a busy machine the first answer may come before it is known.
+        eventually("it is found out", async || {
+            let found = deaf.health().await;
+            let found = found.map_or(Vec::new(), |health| findings(&health));
+            matches!(&found[..], [one] if one.contains("`SUBSCRIBE`"))
+        })
+        .await;
+        let log = logged(&address);
+        assert!(matches!(&log[..], [one] if one.contains("WARN")), "{log:?}");
+        cut.send_replace(());
+        eventually("it is connected again", async || {
+            let health = deaf.health().await;
+            health.is_ok_and(|health| health.servers[0].reconnects > 0)
+        })
+        .await;
+    }
+    eventually("a strict client refuses it", async || {
+        let refused = strict(&url).connect().await;
+        refused.is_err_and(|error| error.to_string().contains("`SUBSCRIBE`"))
+    })
+    .await;
+    // Whoever waits asks.
+    let hearing = strict(&server.url()).connect().await.unwrap();
+    let held = hearing.lock("k").acquire().await.unwrap();
+    let waits = tokio::spawn(deaf.lock("k").acquire());
+    crate::until_waiting(&hearing, "k", 1).await;
+    held.release().await.unwrap();
+    assert!(waits.await.unwrap().unwrap().is_held());
 }
 
 #[tokio::test]

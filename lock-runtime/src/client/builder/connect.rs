@@ -166,7 +166,8 @@ impl LockClientBuilder {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let end = runtime.end.take();
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
+        let (engine, task) =
+            Engine::new(clock, store, messages, questions, namespace, defaults, end);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -175,7 +176,7 @@ impl LockClientBuilder {
         if in_process {
             log_in_process();
         }
-        let client = LockClient::new(engine, namespace, in_process);
+        let client = LockClient::new(engine, in_process);
         Ok((client, opened, told))
     }
 

@@ -26,8 +26,6 @@ pub(super) struct Backlog<T> {
     untried: VecDeque<(Instant, T)>,
     /// So many at the front of them are overdue.
     overdue: usize,
-    /// How many may be tried for the first time at once.
-    first_tries: usize,
     /// To be tried again at these times, each with the number of its tries.
     again: BTreeMap<(Instant, u64), (u32, T)>,
     /// Tells jobs of the same time apart.
@@ -46,13 +44,11 @@ pub(super) struct Attempt<T> {
     pub(super) job: T,
 }
 
-impl<T> Backlog<T> {
-    /// `first_tries` is how many jobs may be tried for the first time at once.
-    pub(super) fn new(first_tries: usize) -> Self {
+impl<T> Default for Backlog<T> {
+    fn default() -> Self {
         Self {
             untried: VecDeque::new(),
             overdue: 0,
-            first_tries,
             again: BTreeMap::new(),
             number: 0,
             untried_under_way: 0,
@@ -60,18 +56,25 @@ impl<T> Backlog<T> {
             distance_until: None,
         }
     }
+}
 
+impl<T> Backlog<T> {
     pub(super) fn is_empty(&self) -> bool {
         self.untried.is_empty() && self.again.is_empty()
+    }
+
+    /// Nothing is left to do, or under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_empty() && self.untried_under_way == 0 && self.again_under_way == 0
     }
 
     pub(super) fn push(&mut self, now: Instant, job: T) {
         self.untried.push_back((now, job));
     }
 
-    /// The next try that may start now.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Attempt<T>> {
-        if self.untried_under_way < self.first_tries
+    /// The next try that may start now. At most so many first tries are under way at once.
+    pub(super) fn next(&mut self, now: Instant, first_tries: usize) -> Option<Attempt<T>> {
+        if self.untried_under_way < first_tries
             && let Some((_, job)) = self.untried.pop_front()
         {
             self.overdue = self.overdue.saturating_sub(1);
@@ -88,17 +91,20 @@ impl<T> Backlog<T> {
         Some(Attempt { tries, job })
     }
 
-    /// A try has ended. Either it was in vain and is repeated then, or nothing is left to do.
-    pub(super) fn ended(&mut self, tries: u32, again: Option<(Instant, T)>) {
+    /// A try has ended: nothing is left to do, or it was in vain.
+    pub(super) fn ended(&mut self, tries: u32, is_done: bool) {
         let under_way = match tries {
             0 => &mut self.untried_under_way,
             _ => &mut self.again_under_way,
         };
         *under_way = under_way.saturating_sub(1);
-        let Some((at, job)) = again else {
+        if is_done {
             self.distance_until = None;
-            return;
-        };
+        }
+    }
+
+    /// What was tried so often in vain is tried again then.
+    pub(super) fn repeat(&mut self, tries: u32, at: Instant, job: T) {
         self.number += 1;
         self.again
             .insert((at, self.number), (tries.saturating_add(1), job));
@@ -134,24 +140,35 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const ALL: usize = usize::MAX;
 
-    fn start<T>(backlog: &mut Backlog<T>, now: Instant) -> Vec<Attempt<T>> {
-        std::iter::from_fn(|| backlog.next(now)).collect()
+    fn start<T>(backlog: &mut Backlog<T>, now: Instant, first: usize) -> Vec<Attempt<T>> {
+        std::iter::from_fn(|| backlog.next(now, first)).collect()
+    }
+
+    fn fail<T>(backlog: &mut Backlog<T>, tries: u32, at: Instant, job: T) {
+        backlog.ended(tries, false);
+        backlog.repeat(tries, at, job);
     }
 
     #[test]
     fn first_tries_are_bounded_and_go_in_the_order_of_arrival() {
         let now = Instant::now();
-        let (mut bounded, mut unbounded) = (Backlog::new(AT_ONCE), Backlog::new(usize::MAX));
+        let (mut bounded, mut unbounded) = (Backlog::default(), Backlog::default());
         for job in 0..100 {
             bounded.push(now, job);
             unbounded.push(now, job);
         }
-        let under_way = start(&mut bounded, now);
+        let under_way = start(&mut bounded, now, AT_ONCE);
         assert!(under_way.iter().map(|one| one.job).eq(0..32));
-        assert_eq!(start(&mut unbounded, now).len(), 100);
-        bounded.ended(0, None);
-        assert!(start(&mut bounded, now).iter().map(|one| one.job).eq([32]));
+        assert_eq!(start(&mut unbounded, now, ALL).len(), 100);
+        bounded.ended(0, true);
+        assert!(
+            start(&mut bounded, now, AT_ONCE)
+                .iter()
+                .map(|one| one.job)
+                .eq([32])
+        );
         assert!(unbounded.is_empty() && !bounded.is_empty());
     }
 
@@ -159,14 +176,14 @@ mod tests {
     fn few_repeats_go_when_they_are_due_and_many_keep_a_distance() {
         let now = Instant::now();
         for (jobs, at_once) in [(20, 20), (33, 32), (1000, 1)] {
-            let mut backlog = Backlog::new(usize::MAX);
+            let mut backlog = Backlog::default();
             (0..jobs).for_each(|job| backlog.push(now, job));
-            for attempt in start(&mut backlog, now) {
-                backlog.ended(0, Some((now + MS, attempt.job)));
+            for attempt in start(&mut backlog, now, ALL) {
+                fail(&mut backlog, 0, now + MS, attempt.job);
             }
-            assert!(backlog.next(now).is_none());
+            assert!(backlog.next(now, ALL).is_none());
             assert_eq!(backlog.wakes_at(MS), Some(now + MS));
-            let under_way = start(&mut backlog, now + MS);
+            let under_way = start(&mut backlog, now + MS, ALL);
             assert_eq!(under_way.len(), at_once, "of {jobs}");
         }
     }
@@ -174,33 +191,33 @@ mod tests {
     #[test]
     fn one_more_repeat_goes_behind_each_job_that_is_done() {
         let now = Instant::now();
-        let mut backlog = Backlog::new(usize::MAX);
+        let mut backlog = Backlog::default();
         (0..1000).for_each(|job| backlog.push(now, job));
-        for attempt in start(&mut backlog, now) {
-            backlog.ended(0, Some((now, attempt.job)));
+        for attempt in start(&mut backlog, now, ALL) {
+            fail(&mut backlog, 0, now, attempt.job);
         }
-        assert_eq!(start(&mut backlog, now).len(), 1);
-        backlog.ended(1, None);
-        assert_eq!(start(&mut backlog, now).len(), 1);
-        backlog.ended(1, Some((now, 7)));
-        assert!(start(&mut backlog, now).is_empty(), "it failed");
+        assert_eq!(start(&mut backlog, now, ALL).len(), 1);
+        backlog.ended(1, true);
+        assert_eq!(start(&mut backlog, now, ALL).len(), 1);
+        fail(&mut backlog, 1, now, 7);
+        assert!(start(&mut backlog, now, ALL).is_empty(), "it failed");
         assert_eq!(backlog.wakes_at(MS), Some(now + DISTANCE));
-        assert_eq!(start(&mut backlog, now + DISTANCE).len(), 1);
+        assert_eq!(start(&mut backlog, now + DISTANCE, ALL).len(), 1);
     }
 
     #[test]
     fn a_job_is_overdue_once_and_only_while_it_was_not_tried() {
         let now = Instant::now();
-        let mut backlog = Backlog::new(1);
+        let mut backlog = Backlog::default();
         (0..3).for_each(|job| backlog.push(now + job * MS, job));
-        assert_eq!(start(&mut backlog, now).len(), 1);
+        assert_eq!(start(&mut backlog, now, 1).len(), 1);
         assert_eq!(backlog.wakes_at(10 * MS), Some(now + 11 * MS));
         let overdue: Vec<u32> = backlog.overdue(now + MS).map(|job| *job).collect();
         assert_eq!(overdue, [1]);
         assert_eq!(backlog.overdue(now + MS).count(), 0);
         assert_eq!(backlog.wakes_at(10 * MS), Some(now + 12 * MS));
-        backlog.ended(0, None);
-        assert_eq!(start(&mut backlog, now).len(), 1);
+        backlog.ended(0, true);
+        assert_eq!(start(&mut backlog, now, 1).len(), 1);
         assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
     }
 
@@ -208,12 +225,12 @@ mod tests {
     fn it_wakes_for_whatever_comes_first() {
         let now = Instant::now();
         for (repeat, patience, wakes) in [(5, 9, 5), (9, 5, 5)] {
-            let mut backlog = Backlog::new(1);
+            let mut backlog = Backlog::default();
             backlog.push(now, 0);
-            assert_eq!(start(&mut backlog, now).len(), 1);
-            backlog.ended(0, Some((now + repeat * MS, 0)));
+            assert_eq!(start(&mut backlog, now, 1).len(), 1);
+            fail(&mut backlog, 0, now + repeat * MS, 0);
             backlog.push(now, 1);
-            assert_eq!(start(&mut backlog, now).len(), 1);
+            assert_eq!(start(&mut backlog, now, 1).len(), 1);
             backlog.push(now, 2);
             assert_eq!(backlog.wakes_at(patience * MS), Some(now + wakes * MS));
         }
@@ -223,19 +240,19 @@ mod tests {
     fn no_repeat_keeps_a_distance_from_one_of_a_few() {
         let now = Instant::now();
         for (jobs, goes) in [(32, true), (33, false)] {
-            let mut backlog = Backlog::new(usize::MAX);
+            let mut backlog = Backlog::default();
             (0..jobs + 2).for_each(|job| backlog.push(now, job));
-            let mut tried = start(&mut backlog, now);
+            let mut tried = start(&mut backlog, now, ALL);
             let late = tried.split_off(jobs);
             for attempt in tried {
-                backlog.ended(0, Some((now, attempt.job)));
+                fail(&mut backlog, 0, now, attempt.job);
             }
-            assert!(backlog.next(now).is_some());
+            assert!(backlog.next(now, ALL).is_some());
             // With these, many wait.
             for attempt in late {
-                backlog.ended(0, Some((now, attempt.job)));
+                fail(&mut backlog, 0, now, attempt.job);
             }
-            assert_eq!(backlog.next(now).is_some(), goes, "of {jobs}");
+            assert_eq!(backlog.next(now, ALL).is_some(), goes, "of {jobs}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod active;
 mod backlog;
+mod backlogs;
 mod pending_jobs;
 mod schedule;
 mod shutdown;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lock_store::{Clock, Store};
+use lock_store::{Clock, Namespace, Store};
 use tokio::sync::Notify;
 
 use super::thread::ThreadEnd;
@@ -28,6 +28,7 @@ impl Engine {
         store: Arc<dyn Store>,
         messages: Arc<Messages>,
         questions: Questions,
+        namespace: Namespace,
         defaults: Defaults,
         end: Option<ThreadEnd>,
     ) -> (Arc<Self>, UndoTask) {
@@ -54,6 +55,7 @@ impl Engine {
             clock,
             capabilities: store.capabilities(),
             store,
+            namespace,
             defaults,
             local_queues: Arc::clone(&messages.local_queues),
             grants: Arc::clone(&messages.grants),

@@ -1,15 +1,17 @@
 //! The jobs that nobody waits for: releases of dropped guards, and undos of unknown outcomes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Clock, Instant, Release, Released, Store};
+use lock_store::{Acquire, Clock, Instant, Link, LockKey, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::backlog::{AT_ONCE, Attempt, Backlog};
+use super::backlog::{AT_ONCE, Attempt};
+use super::backlogs::{Backlogs, Way};
 use super::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::liveness::Liveness;
@@ -72,18 +74,20 @@ pub(crate) struct UndoTask {
     jobs: mpsc::UnboundedReceiver<Job>,
     worker: Worker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
-    releases: Backlog<PendingRelease>,
-    undos: Backlog<PendingUndo>,
+    releases: Backlogs<PendingRelease>,
+    undos: Backlogs<PendingUndo>,
 }
 
 /// The result of one try. A job that is not done is tried again then.
 enum Ended {
     Release {
+        way: Way,
         tries: u32,
         again: Option<(Instant, PendingRelease)>,
         undos: Vec<PendingUndo>,
     },
     Undo {
+        way: Way,
         tries: u32,
         again: Option<(Instant, PendingUndo)>,
     },
@@ -127,8 +131,8 @@ impl Undo {
             UndoTask {
                 jobs,
                 worker,
-                releases: Backlog::new(RELEASES_AT_ONCE),
-                undos: Backlog::new(AT_ONCE),
+                releases: Backlogs::new(RELEASES_AT_ONCE),
+                undos: Backlogs::new(AT_ONCE),
             },
         )
     }
@@ -195,8 +199,14 @@ impl UndoTask {
                 },
                 job = self.jobs.recv(), if is_open => match job {
                     Some(Job::Drain(done)) => drains.push(done),
-                    Some(Job::Release(job)) => self.releases.push(clock.now(), job),
-                    Some(Job::Undo(job)) => self.undos.push(clock.now(), job),
+                    Some(Job::Release(job)) => {
+                        let way = self.worker.way_of_release(&job);
+                        self.releases.push(clock.now(), way, job);
+                    }
+                    Some(Job::Undo(job)) => {
+                        let way = self.worker.way_of_undo(&job);
+                        self.undos.push(clock.now(), way, job);
+                    }
                     None => is_open = false,
                 },
                 () = wake => {}
@@ -215,11 +225,11 @@ impl UndoTask {
             ..
         } = &self.worker;
         let now = clock.now();
-        while let Some(attempt) = self.releases.next(now) {
-            working.spawn(clock.stoppable(self.worker.clone().release(attempt)));
+        while let Some((way, attempt)) = self.releases.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().release(way, attempt)));
         }
-        while let Some(attempt) = self.undos.next(now) {
-            working.spawn(clock.stoppable(self.worker.clone().undo(attempt)));
+        while let Some((way, attempt)) = self.undos.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().undo(way, attempt)));
         }
         // No request waits for what is not sent yet for longer than one command may take.
         if let Some(since) = now.checked_sub(*command_timeout) {
@@ -242,33 +252,51 @@ impl UndoTask {
     fn ended(&mut self, ended: Ended) {
         match ended {
             Ended::Release {
+                way,
                 tries,
                 again,
                 undos,
             } => {
                 let is_done = again.is_none();
-                self.releases.ended(tries, again);
+                let again = again.map(|(at, job)| (at, self.worker.way_of_release(&job), job));
+                self.releases.ended(&way, tries, again);
                 let now = self.worker.clock.now();
                 for undo in undos {
                     self.worker.pending.one_more();
-                    self.undos.push(now, undo);
+                    let way = self.worker.way_of_undo(&undo);
+                    self.undos.push(now, way, undo);
                 }
                 if is_done {
                     self.worker.pending.one_done();
                 }
             }
-            Ended::Undo { tries, again } => {
+            Ended::Undo { way, tries, again } => {
                 if again.is_none() {
                     self.worker.pending.one_done();
                 }
-                self.undos.ended(tries, again);
+                let again = again.map(|(at, job)| (at, self.worker.way_of_undo(&job), job));
+                self.undos.ended(&way, tries, again);
             }
         }
     }
 }
 
 impl Worker {
-    async fn release(self, attempt: Attempt<PendingRelease>) -> Ended {
+    fn way_of_release(&self, job: &PendingRelease) -> Way {
+        self.way(job.requests.iter().map(|request| &request.claim.key))
+    }
+
+    fn way_of_undo(&self, job: &PendingUndo) -> Way {
+        self.way([&job.request.claim.key])
+    }
+
+    fn way<'k>(&self, keys: impl IntoIterator<Item = &'k LockKey>) -> Way {
+        let links = keys.into_iter().map(|key| self.store.link_of(key));
+        let links: BTreeSet<Link> = links.collect();
+        links.into_iter().collect()
+    }
+
+    async fn release(self, way: Way, attempt: Attempt<PendingRelease>) -> Ended {
         let Attempt { tries, mut job } = attempt;
         let sent = self.clock.now();
         for request in &mut job.requests {
@@ -279,7 +307,8 @@ impl Worker {
         let result = self.store.release(requests, by).await;
         job.first.clear();
         self.liveness.note(sent, &result);
-        let done = |undos| Ended::Release {
+        let done = |way, undos| Ended::Release {
+            way,
             tries,
             again: None,
             undos,
@@ -310,11 +339,11 @@ impl Worker {
                     expires: late.until.max(expires),
                     first: None,
                 };
-                return done(late.map(undo).collect());
+                return done(way, late.map(undo).collect());
             }
             Err(failure) => {
                 if self.store.is_closed() {
-                    return done(Vec::new());
+                    return done(way, Vec::new());
                 }
                 if !job.expected_gone {
                     self.failures.fetch_add(1, Ordering::Relaxed);
@@ -330,17 +359,18 @@ impl Worker {
         }
         let now = self.clock.now();
         if now >= job.expires {
-            return done(Vec::new());
+            return done(way, Vec::new());
         }
         let again = now + timing::backoff(tries.saturating_add(1));
         Ended::Release {
+            way,
             tries,
             again: Some((again, job)),
             undos: Vec::new(),
         }
     }
 
-    async fn undo(self, attempt: Attempt<PendingUndo>) -> Ended {
+    async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> Ended {
         let Attempt { tries, mut job } = attempt;
         let late = job.late;
         let sent = self.clock.now();
@@ -367,6 +397,7 @@ impl Worker {
             }
         };
         Ended::Undo {
+            way,
             tries,
             again: again.map(|at| (at, job)),
         }

@@ -215,5 +215,5 @@ pub(super) fn is_silence(error: &StoreError) -> bool {
     )
 }
 
-#[cfg(all(test, feature = "__internals"))]
+#[cfg(all(test, feature = "test-util"))]
 mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, StoreError};
+use lock_store::{Clock, Instant, MIN_PAUSE, StoreError};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
@@ -88,6 +88,7 @@ impl Connection {
         if !row.try_get::<_, bool>(1).map_err(failed)? {
             return Err(of_version(row.try_get(0).map_err(failed)?, &server));
         }
+        greeting.expect_complete(&server)?;
         let client = Arc::new(client);
         let is_own = login_process(&client, &route.transport).await;
         let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
@@ -144,7 +145,9 @@ impl Connection {
 
     pub(crate) fn is_open(&self, now: Instant) -> bool {
         let until = self.answered + LONGEST_LIFE;
-        let until = self.renew_at.map_or(until, |renew_at| renew_at.min(until));
+        // Where credentials end sooner than a session is made, each is used all the same.
+        let of_credentials = |renew_at: Instant| renew_at.max(self.answered + MIN_PAUSE).min(until);
+        let until = self.renew_at.map_or(until, of_credentials);
         let is_old = self.load() == 0 && now > until;
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
@@ -185,6 +188,7 @@ impl Connection {
         (self.answered - self.asked) + DRIFT
     }
 
+    /// When it was opened.
     pub(crate) fn since(&self) -> Instant {
         self.answered
     }

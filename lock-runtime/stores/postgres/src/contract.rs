@@ -1,5 +1,6 @@
 //! The operations of the contract.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
@@ -8,6 +9,7 @@ use lock_store::{
     LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreErrorKind, StoreFuture,
 };
+use tokio::task::JoinSet;
 
 use crate::migrate::migrate;
 use crate::news::News;
@@ -123,11 +125,18 @@ impl Store for PostgresStore {
 
     fn migrate(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let (clock, settings) = (&self.pool.clock, &self.pool.settings);
-            let done = clock.by(by, migrate(&settings.route, clock)).await;
-            done.unwrap_or_else(|| {
-                Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
-            })
+            // On the client's runtime: the caller may have none. It ends with the caller's future.
+            let (pool, clock) = (Arc::clone(&self.pool), &self.pool.clock);
+            let migrates = async move { migrate(&pool.settings.route, &pool.clock).await };
+            let mut task = JoinSet::new();
+            task.spawn_on(migrates, clock.handle());
+            let done = clock.by(by, task.join_next()).await;
+            self.pool.try_again();
+            match done {
+                Some(Some(Ok(done))) => done,
+                Some(_) => Err(self.error(StoreErrorKind::Refused, "the client is closed")),
+                None => Err(self.error(StoreErrorKind::Timeout, "the migration takes too long")),
+            }
         })
     }
 

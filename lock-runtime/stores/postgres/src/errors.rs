@@ -49,7 +49,8 @@ pub(crate) enum Effect {
     None,
     /// None. It may be sent again at once.
     Repeat,
-    /// None: what it calls is not there. Another migration may have been applied.
+    /// None: what it calls is not there. Another migration may have been applied. A new session
+    /// finds that out at its beginning.
     Gone,
     /// None: it took too long, as behind a crowd or an open `lock_check`. It may be sent again.
     Kept,
@@ -175,6 +176,13 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     }
 }
 
+/// The server may know a new password a moment before the provider: that passes.
+pub(crate) fn of_old_credentials(denied: &StoreError) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, denied.detail()).advise(
+        "the credentials provider is asked again; if this lasts, its user and password are wrong",
+    )
+}
+
 pub(crate) fn of_standby(server: &str) -> StoreError {
     let error = StoreError::new(
         StoreErrorKind::ReadOnly,
@@ -221,6 +229,12 @@ pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
 /// There is no schema.
 pub(crate) fn of_nothing(server: &str) -> StoreError {
     let text = format!("{server}: this database has no schema lock_store");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(MIGRATE)
+}
+
+/// A part of what the migration makes is not there.
+pub(crate) fn of_missing(function: &str, server: &str) -> StoreError {
+    let text = format!("{server}: the function {function} is missing");
     StoreError::new(StoreErrorKind::Misconfigured, text).advise(MIGRATE)
 }
 

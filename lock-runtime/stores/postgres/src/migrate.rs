@@ -1,5 +1,7 @@
 //! The migration is applied.
 
+use std::cmp::Ordering;
+
 use lock_store::{Clock, StoreError};
 use tokio_postgres::Client;
 
@@ -20,15 +22,15 @@ pub(crate) async fn migrate(route: &Route, clock: &Clock) -> Result<(), StoreErr
     let Err(error) = client.batch_execute(crate::MIGRATION).await else {
         return Ok(());
     };
-    match is_applied(&client).await {
+    match is_applied(&client, &server).await {
         true => Ok(()),
         false => Err(of_migration(&error, &server)),
     }
 }
 
-/// Whether the functions are there, are of this version or a later one, and may be used. Runs
-/// nothing that is there: a stranger may have made it.
-async fn is_applied(client: &Client) -> bool {
+/// Whether the functions are of a later version, or are of this one and all there, and may be used.
+/// Runs nothing that is there: a stranger may have made it.
+async fn is_applied(client: &Client, server: &str) -> bool {
     // The migration begins a transaction.
     let _ = client.batch_execute("ROLLBACK").await;
     let found = "SELECT p.prosrc FROM pg_catalog.pg_proc p \
@@ -39,5 +41,11 @@ async fn is_applied(client: &Client) -> bool {
     let rows = client.query_typed(found, &[]).await;
     let source: Option<String> = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok());
     let version = source.and_then(|source| source.trim().strip_prefix("SELECT ")?.parse().ok());
-    version.is_some_and(|version: i32| version >= crate::VERSION)
+    let greeting = Greeting::of(client, server).await;
+    let is_complete = greeting.is_ok_and(|greeting| greeting.expect_complete(server).is_ok());
+    version.is_some_and(|version: i32| match version.cmp(&crate::VERSION) {
+        Ordering::Greater => true,
+        Ordering::Equal => is_complete,
+        Ordering::Less => false,
+    })
 }

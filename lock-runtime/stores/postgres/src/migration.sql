@@ -909,9 +909,16 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'LK003',
             MESSAGE = 'lock_check of a lock that is shared needs the isolation level READ COMMITTED';
     END IF;
-    IF NOT (has_row AND (is_shared OR EXISTS (SELECT 1 FROM hold
+    IF NOT has_row THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK002',
+            MESSAGE = format('there is no lock with a token whose full name is "%s"',
+                encode(n, 'escape')),
+            HINT = 'the full name is namespace, `:`, key, as Guard::full_name() gives it; if it is '
+                'right, the lock was released long ago';
+    END IF;
+    IF NOT (is_shared OR EXISTS (SELECT 1 FROM hold
         WHERE name = n AND token = fencing_token AND octet_length(owner) = 24
-          AND ends > clock_timestamp())))
+          AND ends > clock_timestamp()))
     THEN
         RAISE EXCEPTION USING ERRCODE = 'LK002',
             MESSAGE = 'the lock is not held with this fencing token any more',

@@ -4,15 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::timing::backoff;
 use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
 use crate::connection::Connection;
+use crate::errors::of_old_credentials;
 use crate::hearer::Hearer;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.
 const OPENS_AGAIN: Duration = Duration::from_secs(2);
+
+/// At most this long after an attempt that only people can mend, the next one waits. Meanwhile the
+/// error is the answer.
+const TRIES_AGAIN: Duration = Duration::from_millis(500);
 
 const SLOW: &str = "connecting takes too long";
 
@@ -34,6 +40,12 @@ struct State {
     failures: u64,
     error: Option<StoreError>,
     failed_at: Option<Instant>,
+    /// How often in a row the server was there and could not be used, and until when it is left
+    /// alone.
+    refusals: u32,
+    refused_until: Option<Instant>,
+    /// Connections that were opened before are not used.
+    retired: Option<Instant>,
     /// Since when there is a connection.
     since: Option<Instant>,
     connects: u64,
@@ -44,6 +56,7 @@ struct State {
 enum Choice {
     Use(Arc<Connection>),
     Wait { failures: u64, unanswered: usize },
+    Refused(StoreError),
     Closed,
 }
 
@@ -57,6 +70,14 @@ impl State {
         }
         is_first
     }
+}
+
+/// What is in the server does not suit. Credentials are not meant: the next ones may be right.
+fn needs_people(error: &StoreError) -> bool {
+    matches!(
+        error.kind(),
+        StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion
+    )
 }
 
 impl fmt::Debug for Pool {
@@ -88,6 +109,7 @@ impl Pool {
             attempts.borrow_and_update();
             let silent = match self.choose() {
                 Choice::Use(connection) => return Ok(connection),
+                Choice::Refused(error) => return Err(error),
                 Choice::Closed => {
                     return Err(self.error(StoreErrorKind::Disconnected, "it is closed"));
                 }
@@ -126,6 +148,12 @@ impl Pool {
         let usable = || connections.iter().filter(|one| one.is_usable());
         let best = usable().min_by_key(|connection| connection.load()).cloned();
         let (usable, open) = (usable().count(), connections.len());
+        if best.is_none()
+            && state.refused_until.is_some_and(|until| now < until)
+            && let Some(error) = &state.error
+        {
+            return Choice::Refused(error.clone());
+        }
         let lost = best.is_none() && state.since.is_some();
         let is_idle = best
             .as_ref()
@@ -208,18 +236,48 @@ impl Pool {
             // If it was closed meanwhile, so is this one.
             Ok(_) if state.is_closed => false,
             Ok(connection) => {
+                if state.retired.is_some_and(|at| connection.since() < at) {
+                    connection.retire();
+                }
                 state.connections.push(Arc::new(connection));
                 state.failed_at = None;
+                state.refusals = 0;
+                state.refused_until = None;
                 state.is_up(now)
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
+                // They were right before.
+                let may_be_old = state.connects > 0 && self.settings.route.provider.is_some();
+                let error = match error.kind() {
+                    StoreErrorKind::Denied if may_be_old => of_old_credentials(&error),
+                    _ => error,
+                };
                 state.failures += 1;
+                if needs_people(&error) {
+                    state.refusals += 1;
+                    let pause = backoff(state.refusals).min(TRIES_AGAIN);
+                    state.refused_until = Some(now + pause);
+                }
                 state.error = Some(error);
                 state.failed_at = Some(now);
                 false
             }
         }
+    }
+
+    /// Another migration may have been applied: what was asked of older sessions counts no more.
+    pub(crate) fn retire_all(&self) {
+        let mut state = self.state.lock();
+        state.retired = Some(self.clock.now());
+        for connection in &state.connections {
+            connection.retire();
+        }
+    }
+
+    /// What was refused may be right now: the next request tries.
+    pub(crate) fn try_again(&self) {
+        self.state.lock().refused_until = None;
     }
 
     /// Since when it is connected, and how often it was again.

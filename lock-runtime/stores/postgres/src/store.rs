@@ -67,8 +67,7 @@ impl fmt::Debug for PostgresStore {
 impl PostgresStore {
     /// The name of a lock, a latch or a bucket in the tables.
     pub(crate) fn name(&self, key: &LockKey) -> Vec<u8> {
-        let namespace = key.namespace().unwrap_or(&self.namespace);
-        format!("{namespace}:{}", key.as_str()).into_bytes()
+        key.full_name(&self.namespace).into_bytes()
     }
 
     pub(crate) fn server(&self) -> &str {
@@ -114,6 +113,7 @@ impl PostgresStore {
         for_many: bool,
     ) -> Result<T, Failure> {
         let clock = &self.pool.clock;
+        let began = clock.now();
         let mut kept = None;
         loop {
             let names = statement.names();
@@ -153,8 +153,8 @@ impl PostgresStore {
             let told = of_postgres(&error, self.server());
             match effect_of(&error) {
                 Effect::Repeat if clock.now() < by => {}
-                // Over a new session, which sees of what version the functions are.
-                Effect::Gone if connection.retire() => {}
+                // Over a new session, which sees what is there before it is used.
+                Effect::Gone if connection.since() < began => self.pool.retire_all(),
                 Effect::Kept if clock.now() + KEPT_TRY <= by => {
                     kept = Some(told);
                     clock.sleep_until(clock.now() + KEPT_PAUSE).await;

@@ -119,7 +119,7 @@ impl Store for RedisStore {
 
     fn link_of(&self, key: &LockKey) -> Link {
         match &self.servers {
-            Servers::One(connection) => connection.link_here(false),
+            Servers::One(connection) => connection.link(),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }

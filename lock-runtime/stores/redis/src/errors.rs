@@ -17,9 +17,6 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
         return Kind::Disconnected;
     }
-    if error.kind() == ErrorKind::AuthenticationFailed {
-        return Kind::Denied;
-    }
     if is_redirect(error) {
         return Kind::Misconfigured;
     }
@@ -90,7 +87,10 @@ pub(crate) fn missing(said: &str) -> Option<Missing> {
     let said_low = said.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|part| said_low.contains(part));
     if said.contains("NOPERM") || is_denied(said) {
-        return Some(if says(&["channel"]) {
+        // A user's name may be any of these words, and has no spaces.
+        return Some(if says(&["to run the", "run this command"]) {
+            Missing::Right
+        } else if says(&[" channel"]) {
             Missing::Channel
         } else if says(&["access a key", "access the", "one of the keys"]) {
             Missing::Key
@@ -111,6 +111,11 @@ pub(crate) fn missing(said: &str) -> Option<Missing> {
         "bad lua script",
     ];
     (says(&["command", "script"]) && says(&forbidden)).then_some(Missing::Leave)
+}
+
+/// True if what came is no reply, or one that is too long. It ended the connection.
+pub(crate) fn is_unreadable(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Io && error.detail().is_some()
 }
 
 /// True if the server is a replica: another server may be the master by now.
@@ -233,6 +238,7 @@ pub(crate) fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),
+        (None, Some(why)) if is_unreadable(error) => why.to_owned(),
         (None, _) => error.to_string(),
     }
 }
@@ -252,6 +258,10 @@ mod tests {
             ),
             (
                 "NOPERM User app has no permissions to run the 'time' command",
+                Right,
+            ),
+            (
+                "NOPERM User channel-7 has no permissions to run the 'time' command",
                 Right,
             ),
             ("NOPERM No permissions to access a key", Key),

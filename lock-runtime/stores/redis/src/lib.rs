@@ -20,6 +20,7 @@ mod open;
 mod quorum;
 mod random;
 mod replicas;
+mod resp;
 mod scripts;
 mod secrets;
 mod server_text;

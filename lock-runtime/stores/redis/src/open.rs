@@ -112,7 +112,7 @@ fn access(url: &StoreUrl, settings: &Settings, timeouts: Timeouts) -> Result<Acc
 }
 
 /// The client's side of TLS, if the URL asks for it. With `#insecure` the client verifies no
-/// server, and the redis crate handles that.
+/// server.
 #[cfg(feature = "tls")]
 fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, ConfigError> {
     let (family, kind) = (url.family, url.kind);
@@ -129,7 +129,8 @@ fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, Con
              turns that off; leave one of them out"
                 .to_owned()
         }
-        _ if !url.is_tls || url.insecure => return Ok(None),
+        _ if !url.is_tls => return Ok(None),
+        _ if url.insecure => return Connector::insecure().map(Some),
         Some(tls) => return Connector::new(tls).map(Some),
         None => return Connector::new(&Tls::new()).map(Some),
     };

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, Script};
+use redis::Script;
+
+use crate::resp::Command;
 
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
@@ -96,14 +98,9 @@ impl Form {
     }
 
     /// The same command with the script's text.
-    pub(crate) fn by_text(&self, by_hash: &Cmd) -> Cmd {
-        let mut command = redis::cmd("EVAL");
-        command.arg(&self.code);
-        for argument in by_hash.args_iter().skip(2) {
-            if let redis::Arg::Simple(argument) = argument {
-                command.arg(argument);
-            }
-        }
+    pub(crate) fn by_text(&self, by_hash: &Command) -> Command {
+        let mut command = Command::new("EVAL");
+        command.arg(&self.code).with_rest_of(by_hash, 2);
         command
     }
 }

@@ -58,7 +58,7 @@ impl Servers {
         }
     }
 
-    /// The link over which the client's own thread would send now. If that depends on the key, a
+    /// The link over which a request would be sent now. If that depends on the key, a
     /// link that nothing ever uses.
     pub(crate) fn link(&self) -> Link {
         match self {
@@ -86,24 +86,15 @@ impl Servers {
         }
     }
 
-    /// Sends a request to the server that has the slot: over this link if it still exists,
-    /// otherwise over the caller's.
+    /// Sends a request to the server that has the slot.
     pub(crate) async fn exchange(
         &self,
-        via: Option<Link>,
         slot: Option<u16>,
         by: Instant,
         request: &Request,
     ) -> Result<Answered, Failure> {
         match self {
-            Self::One(connection) => {
-                let via = match via {
-                    Some(via) => via,
-                    None if request.listens() => connection.link(),
-                    None => connection.link_here(false),
-                };
-                connection.exchange(via, by, request, false).await
-            }
+            Self::One(connection) => connection.exchange(by, request, false).await,
             Self::Cluster(cluster) => {
                 let Some(slot) = slot else {
                     let text = "a request to a cluster has no slot";

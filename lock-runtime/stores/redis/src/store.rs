@@ -9,7 +9,7 @@ use lock_store::{
     Acquire, Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, LockKey, Renewal,
     Renewed, StoreError, StoreErrorKind,
 };
-use redis::{Cmd, ConnectionInfo, FromRedisValue};
+use redis::{ConnectionInfo, FromRedisValue};
 
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
@@ -17,6 +17,7 @@ use crate::diagnosis::findings_log::FindingsLog;
 use crate::errors::maybe_carried_out;
 use crate::names::{GrantChannels, Prefix, Shown};
 use crate::replicas::replication::{Nobody, Replication};
+use crate::resp::Command;
 use crate::scripts::{Form, Text};
 use crate::servers::Servers;
 use crate::topology::endpoint::Endpoint;
@@ -153,7 +154,7 @@ impl RedisStore {
     /// Adds the keys of some locks to a command, as `lib.lua` expects them.
     pub(crate) fn name<'k>(
         &self,
-        command: &mut Cmd,
+        command: &mut Command,
         keys: impl ExactSizeIterator<Item = &'k LockKey>,
     ) {
         command.arg(3 * keys.len());
@@ -164,26 +165,14 @@ impl RedisStore {
         }
     }
 
-    /// Sends a request to the server that has the lock, over the caller's link.
+    /// Sends a request to the server that has the lock.
     pub(crate) async fn call<T: FromRedisValue>(
         &self,
         key: &LockKey,
         by: Instant,
         request: &Request,
     ) -> Result<Reply<T>, Failure> {
-        self.call_via(None, key, by, request).await
-    }
-
-    /// The same over this link, if it is still there.
-    pub(crate) async fn call_via<T: FromRedisValue>(
-        &self,
-        via: Option<Link>,
-        key: &LockKey,
-        by: Instant,
-        request: &Request,
-    ) -> Result<Reply<T>, Failure> {
-        let slot = self.slot(key);
-        let answered = self.servers.exchange(via, slot, by, request).await?;
+        let answered = self.servers.exchange(self.slot(key), by, request).await?;
         reply(answered.link, answered.result)
     }
 
@@ -193,19 +182,18 @@ impl RedisStore {
         by: Instant,
         script: &'static Text,
         key: &LockKey,
-        arguments: impl FnOnce(&mut Cmd),
+        arguments: impl FnOnce(&mut Command),
     ) -> Result<Reply<T>, Failure> {
-        self.script(None, by, script, once(key), arguments).await
+        self.script(by, script, once(key), arguments).await
     }
 
     /// Runs a script on the keys of some locks that are in one place; at least one lock.
     pub(crate) async fn script<'k, T: FromRedisValue>(
         &self,
-        via: Option<Link>,
         by: Instant,
         script: &'static Text,
         keys: impl ExactSizeIterator<Item = &'k LockKey> + Clone,
-        arguments: impl FnOnce(&mut Cmd),
+        arguments: impl FnOnce(&mut Command),
     ) -> Result<Reply<T>, Failure> {
         let Some(first) = keys.clone().next() else {
             return Ok(Answer::new(Err(WrongType), self.servers.link()));
@@ -214,7 +202,7 @@ impl RedisStore {
             self.name(command, keys);
             arguments(command);
         });
-        self.call_via(via, first, by, &script).await
+        self.call(first, by, &script).await
     }
 
     /// Has enough replicas confirm holds that were just granted over a link, if the client asks for

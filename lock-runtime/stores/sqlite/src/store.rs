@@ -38,8 +38,7 @@ impl fmt::Debug for SqliteStore {
 impl SqliteStore {
     /// The name of a lock, a latch or a bucket in the tables.
     pub(crate) fn name(&self, key: &LockKey) -> String {
-        let namespace = key.namespace().unwrap_or(&self.namespace);
-        format!("{namespace}:{}", key.as_str())
+        key.full_name(&self.namespace)
     }
 
     fn error(&self, kind: StoreErrorKind, what: &str) -> StoreError {

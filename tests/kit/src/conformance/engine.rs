@@ -12,8 +12,8 @@ use crate::Backend;
 pub struct Engine {
     /// The first part of its tests' names.
     pub name: &'static str,
-    /// How many of its stores are up at once. Behaviours wait most of the time, so that two cores
-    /// are enough for ten.
+    /// How many of its stores are up at once. Behaviours wait most of the time: all 342 on one
+    /// Redis take 134 s, and 15 s of a processor.
     pub at_once: usize,
     /// Starts an empty store.
     pub start: fn() -> Pin<Box<dyn Future<Output = Backend>>>,

@@ -8,19 +8,19 @@ use crate::{MemoryBackend, RedisBackend};
 use crate::{PostgresServer, SqliteFile};
 
 /// The embedded store.
-pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start()));
+pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start())).at_once(3);
 /// A SQLite database.
 #[cfg(target_os = "linux")]
-pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start())).at_once(2);
+pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start())).at_once(3);
 /// A PostgreSQL server, and clients with the least rights.
 #[cfg(target_os = "linux")]
 pub const POSTGRES: Engine = Engine::new("postgres", || Box::pin(PostgresServer::under_test()))
-    .at_once(2)
+    .at_once(3)
     .that_can(of_postgres)
     .that_fails();
 /// One Redis server.
 pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
-    .at_once(2)
+    .at_once(3)
     .that_fails()
     .on_one_redis();
 /// Three independent Redis servers.
@@ -28,12 +28,12 @@ pub const QUORUM: Engine =
     Engine::new("quorum", || Box::pin(RedisBackend::quorum())).that_can(of_a_quorum);
 /// A Redis server, and a replica that confirms each hold.
 pub const REPLICATED: Engine =
-    Engine::new("replicated", || Box::pin(RedisBackend::replicated())).at_once(2);
+    Engine::new("replicated", || Box::pin(RedisBackend::replicated())).at_once(3);
 /// Redis under sentinels.
 pub const SENTINELS: Engine =
-    Engine::new("sentinels", || Box::pin(RedisBackend::sentinels())).at_once(2);
+    Engine::new("sentinels", || Box::pin(RedisBackend::sentinels())).at_once(3);
 /// A Redis cluster.
-pub const CLUSTER: Engine = Engine::new("cluster", || Box::pin(RedisBackend::cluster())).at_once(2);
+pub const CLUSTER: Engine = Engine::new("cluster", || Box::pin(RedisBackend::cluster())).at_once(3);
 
 /// All, but it gives one token at a time. Only what tests go by is said here.
 #[cfg(target_os = "linux")]

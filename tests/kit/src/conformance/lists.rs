@@ -74,6 +74,9 @@ const BESIDES: &[(&str, Needs)] = &[
     ("holders::an_inspection_tells", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
     ("turns::a_passed_hold_lives", Needs::ExactLeases),
+    ("runtimes::every_route", Needs::Wish(Wish::Shares)),
+    ("runtimes::every_route", Needs::Wish(Wish::Latch)),
+    ("runtimes::every_route", Needs::Wish(Wish::Rate)),
 ];
 
 /// What not every engine has.

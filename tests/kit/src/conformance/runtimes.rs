@@ -1,18 +1,21 @@
 //! Requests in whatever drives them: no runtime, tokio's without drivers, one that has ended.
 
 use std::panic;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::sync::{Mutex, Once, PoisonError};
+use std::task::{Context, Waker};
+use std::thread;
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError};
+use futures_executor::block_on;
+use lock_runtime::{LockClient, LockError, Rate};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Backend;
 
-super::on_every_store!(whatever_drives_a_request_it_causes_no_panic);
+super::on_every_store!(
+    whatever_drives_a_request_it_causes_no_panic,
+    every_route_works_in_whatever_drives_it,
+);
 super::without_a_queue!(whatever_drives_a_request_it_causes_no_panic);
 
 /// The threads that panicked, with what they said.
@@ -44,26 +47,6 @@ fn panics_of(threads: &str) -> Vec<String> {
         .iter()
         .filter(|said| said.starts_with(threads) || of_client(said));
     ours.cloned().collect()
-}
-
-struct Unparks(Thread);
-
-impl Wake for Unparks {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// As the `block_on` of other libraries.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unparks(thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,18 +133,116 @@ fn drive_everywhere(client: &LockClient, other: &LockClient, threads: &str) {
 }
 
 async fn whatever_drives_a_request_it_causes_no_panic(store: Backend) {
-    note_panics();
     let (client, other) = (store.client().await, store.client().await);
     let name = format!("driven-{:p}", &raw const client);
+    without_panic(name, move |name| drive_everywhere(&client, &other, name)).await;
+    store.until_empty().await;
+}
+
+/// On a thread of this name, which has no runtime.
+async fn without_panic(name: String, drive: impl FnOnce(&str) + Send + 'static) {
+    note_panics();
+    let caller = thread::Builder::new().name(name.clone());
     let driven = {
-        let (name, client, other) = (name.clone(), client.clone(), other.clone());
-        let caller = thread::Builder::new().name(name.clone());
-        caller.spawn(move || drive_everywhere(&client, &other, &name))
+        let name = name.clone();
+        caller.spawn(move || drive(&name)).unwrap()
     };
-    let driven = driven.unwrap();
     let done = tokio::task::spawn_blocking(move || driven.join().is_ok()).await;
     let panics = panics_of(&name);
     assert!(done.unwrap() && panics.is_empty(), "{panics:#?}");
-    drop((client, other));
+}
+
+/// Each way to the store, of clients that are made there.
+async fn use_every_route(store: Backend) {
+    let other = store.builder().connect().await.unwrap();
+    let client = store.builder().connect_lazy().unwrap();
+    let (short, long) = (Duration::from_millis(30), Duration::from_secs(60));
+    let guard = client.lock("k").fenced().acquire().await.unwrap();
+    assert!(guard.fencing_token().is_some());
+    assert!(client.inspect("k").await.unwrap().holder.is_some());
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(guard.scope(client.lock("k").run(async {})).await.is_ok());
+    assert!(other.force_release("k").await.unwrap());
+    drop(guard);
+    let several = client.multi_lock(["a", "b"]).acquire().await.unwrap();
+    several.release().await.unwrap();
+    let rw_lock = client.rw_lock("rw");
+    let write = rw_lock.write().await.unwrap();
+    write.downgrade().await.unwrap();
+    let read = rw_lock.read().await.unwrap();
+    let busy = other.rw_lock("rw").write().wait(short).await;
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    drop((write, read));
+    let permits = client.semaphore("s", 2).permits(2).await.unwrap();
+    let busy = other.semaphore("s", 2).permit().wait(short).await;
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    permits.release().await.unwrap();
+    // It stays for as long, open or not.
+    let latch = client.latch("l").ttl(Duration::from_secs(20));
+    latch.set(1).await.unwrap();
+    let early = other.latch("l").wait(short).await;
+    assert!(
+        matches!(early, Err(LockError::LatchClosed { .. })),
+        "{early:?}"
+    );
+    latch.count_down().await.unwrap();
+    other.latch("l").wait(long).await.unwrap();
+    let limiter = client.rate_limiter("r", Rate::per_second(50));
+    for _ in 0..3 {
+        limiter.acquire().await.unwrap();
+    }
+    limiter.try_acquire().await.unwrap();
+    let view = client.namespaced("lock").with_wait(long);
+    view.lock("k")
+        .run_with(async |guard| guard.key().clone())
+        .await
+        .unwrap();
+    client.scope(async {}).await;
+    client.migrate().await.unwrap_or_default();
+    client.health().await.unwrap();
+    let _ = client.stats();
+    let _dropped_by_shutdown = client.lock("k").acquire().await.unwrap();
+    client.shutdown(short).await;
+    client.closing().await;
+    let closed = client.lock("k").acquire().await;
+    assert!(
+        matches!(closed, Err(LockError::Shutdown)),
+        "{closed:?}"
+    );
+}
+
+async fn every_route_works_in_whatever_drives_it(store: Backend) {
+    let name = format!("routes-{:p}", &raw const store);
+    let driven = store.clone();
+    without_panic(name, move |name| drive_routes(&driven, name)).await;
     store.until_empty().await;
+}
+
+fn drive_routes(store: &Backend, threads: &str) {
+    let routes = || use_every_route(store.clone());
+    block_on(routes());
+    for drivers in DRIVERS {
+        let alone = runtime(Builder::new_current_thread(), drivers, threads);
+        alone.block_on(routes());
+        let many = runtime(two_workers(), drivers, threads);
+        many.block_on(many.spawn(routes())).unwrap();
+        let handle = many.handle().clone();
+        let entered = handle.enter();
+        block_on(routes());
+        // What it drops at its end: a hold, one who waits, and a client.
+        let client = block_on(store.builder().connect()).unwrap();
+        let held = block_on(client.lock("held").acquire()).unwrap();
+        let mut waiting = Box::pin(client.lock("held").acquire());
+        let polled = waiting
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "{polled:?}");
+        many.spawn(async move {
+            std::future::pending::<()>().await;
+            drop((held, waiting, client));
+        });
+        many.shutdown_background();
+        block_on(routes());
+        drop(entered);
+    }
 }

@@ -1,27 +1,33 @@
 //! Runs built tests side by side; `bash tests/run` calls it.
 //!
-//! `run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...`
+//! `run-tests --jobs N [--limit SECONDS] --times FILE MESSAGES [FILTER] [--skip PART]...`
 //!
 //! `MESSAGES` is the output of `cargo test --no-run --message-format=json`. Each test is a process
 //! of its own, so that it is alone with its statics, its time is known, and a slow one holds up no
 //! other. A program that keeps servers up between its tests runs as a whole. The output of failed
 //! tests is printed, and that of others is not. Programs that compute run beside those that wait,
-//! one on each core. `FILE` gets a line for each test: its seconds and its name. The exit status is
-//! 1 if a test failed, or if there was none although nothing was filtered out.
+//! one on each core. A test that does not end within the limit (five minutes) has failed: it is ended
+//! with all that it started. `FILE` gets a line for each test: its seconds and its name. The exit
+//! status is 1 if a test failed, or if there was none although nothing was filtered out.
 
+mod process;
 mod programs;
 mod queue;
 mod trial;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::queue::Queue;
 use self::trial::{Outcome, Trial};
 
-const USAGE: &str = "usage: run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...";
+const USAGE: &str = "usage: run-tests --jobs N [--limit SECONDS] --times FILE MESSAGES \
+                     [FILTER] [--skip PART]...";
+
+/// Far more than any test needs.
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     match run() {
@@ -36,6 +42,7 @@ fn main() -> ExitCode {
 
 struct Options {
     jobs: usize,
+    limit: Duration,
     times: PathBuf,
     messages: PathBuf,
     filters: Vec<String>,
@@ -43,14 +50,16 @@ struct Options {
 
 fn options() -> Option<Options> {
     let mut words = std::env::args().skip(1);
-    let (mut jobs, mut times) = (None, None);
+    let (mut jobs, mut limit, mut times) = (None, LIMIT, None);
     loop {
         match words.next()?.as_str() {
             "--jobs" => jobs = words.next()?.parse().ok().filter(|jobs| *jobs > 0),
+            "--limit" => limit = Duration::from_secs(words.next()?.parse().ok()?),
             "--times" => times = words.next().map(PathBuf::from),
             messages => {
                 return Some(Options {
                     jobs: jobs?,
+                    limit,
                     times: times?,
                     messages: messages.into(),
                     filters: words.collect(),
@@ -78,7 +87,7 @@ fn run() -> Result<bool, String> {
     std::thread::scope(|scope| {
         for (queue, threads) in [(&computing, cores), (&waiting, options.jobs)] {
             for _ in 0..threads {
-                scope.spawn(|| work(queue, &done, &options.times));
+                scope.spawn(|| work(queue, &done, &options));
             }
         }
     });
@@ -88,9 +97,9 @@ fn run() -> Result<bool, String> {
 }
 
 /// Runs a queue's trials until none is left.
-fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, times: &Path) {
+fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, options: &Options) {
     while let Some(turn) = queue.next() {
-        let outcome = turn.trial().run(times);
+        let outcome = turn.trial().run(&options.times, options.limit);
         if let Some(output) = &outcome.failure {
             println!("---- {} failed ----\n{output}", turn.trial().name());
         }

@@ -33,7 +33,8 @@ impl Program {
 
     /// If its tests began late, the end would wait for them.
     pub(crate) fn is_long(&self) -> bool {
-        self.is_whole() || self.is_one_at_a_time() || self.target == "drift"
+        let long = ["drift", "simulation", "topology", "ui"];
+        self.is_whole() || self.is_one_at_a_time() || long.contains(&self.target.as_str())
     }
 
     /// It computes, and promises no times.

@@ -1,9 +1,10 @@
 //! One process of a test program: one test, or all of them.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
+use super::process::{self, Limit};
 use super::programs::Program;
 
 /// One test, or a whole program.
@@ -71,22 +72,37 @@ impl Trial<'_> {
             Some(test) => command.args(["--exact", test]),
             None => command.args(self.filters).env("TEST_TIMES", times),
         };
-        command.stdin(Stdio::null());
         command
     }
 
-    /// Runs it, and records in a file how long each test took.
-    pub(crate) fn run(&self, times: &Path) -> Outcome {
+    /// Runs it, and records in a file how long each test took. No test may take longer than the
+    /// limit.
+    pub(crate) fn run(&self, times: &Path, limit: Duration) -> Outcome {
         let began = Instant::now();
-        let output = match self.command(times).output() {
+        // It yields to all others.
+        let limit = if self.program.is_computing() {
+            2 * limit
+        } else {
+            limit
+        };
+        let counted = match self.test {
+            Some(_) => Limit::InAll(limit),
+            None => Limit::EachLine(limit),
+        };
+        let output = match process::run(&mut self.command(times), counted) {
             Ok(output) => output,
             Err(error) => return Outcome::failed(error.to_string()),
         };
         let text = String::from_utf8_lossy(&output.stdout);
         let tests = passed(&text);
-        if !output.status.success() || tests == 0 {
+        if tests == 0 || !output.status.is_some_and(|status| status.success()) {
             let errors = String::from_utf8_lossy(&output.stderr);
-            let mut failed = Outcome::failed(format!("{text}\n{errors}\n{}", output.status));
+            let end = match (output.status, &self.test) {
+                (Some(status), _) => status.to_string(),
+                (None, Some(_)) => format!("did not end within {} s", limit.as_secs()),
+                (None, None) => format!("ended no test within {} s", limit.as_secs()),
+            };
+            let mut failed = Outcome::failed(format!("{text}\n{errors}\n{}: {end}", self.name()));
             failed.tests = tests;
             return failed;
         }

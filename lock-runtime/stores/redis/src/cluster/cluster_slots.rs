@@ -6,7 +6,9 @@ use lock_store::{Instant, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 use tokio::task::JoinSet;
 
+use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::Command;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
 use crate::topology::slots::SLOTS;
@@ -71,20 +73,21 @@ impl SlotMap {
     }
 }
 
-/// Asks all of these nodes at once.
+/// Asks all of these nodes at once, on the client's runtime: the caller may have none.
 pub(super) async fn ask(
     nodes: Vec<(Arc<ServerAddress>, Arc<Connection>)>,
     by: Instant,
-    addresses: &AddressMap,
+    context: &ClientContext,
 ) -> Result<SlotMap, StoreError> {
     let mut asked = JoinSet::new();
     for (address, node) in nodes {
-        let addresses = addresses.clone();
-        asked.spawn(async move {
+        let addresses = context.addresses.clone();
+        let ask = async move {
             let answer = ask_one(&node, by).await;
             let slots = answer.map(|ranges| read(&ranges, &address, &addresses));
             slots.map_err(|error| error.of(&address.to_string()))
-        });
+        };
+        asked.spawn_on(ask, context.clock.handle());
     }
     let mut failed = Vec::<StoreError>::new();
     while let Some(answer) = asked.join_next().await {
@@ -112,10 +115,10 @@ pub(super) fn most_telling(errors: Vec<StoreError>) -> Option<StoreError> {
 }
 
 async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreError> {
-    let mut slots = redis::cmd("CLUSTER");
+    let mut slots = Command::new("CLUSTER");
     slots.arg("SLOTS");
     let request = Request::command(slots);
-    let answer = node.exchange(node.link(), by, &request, false).await;
+    let answer = node.exchange(by, &request, false).await;
     let reply = answer.map_err(|failure| failure.error)?.result;
     let ranges = reply.and_then(|reply| Ok(Vec::from_redis_value(reply)?));
     ranges.map_err(|error| match errors::kind(&error) {

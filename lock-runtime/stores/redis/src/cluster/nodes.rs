@@ -134,11 +134,11 @@ impl Cluster {
         exchange: impl AsyncFnOnce(&Connected) -> Result<T, RedisError>,
     ) -> Result<Result<T, RedisError>, Failure> {
         let node = self.node(address).map_err(without_effect)?;
-        let answer = node.exchange_with(node.link(), by, exchange).await;
+        let answer = node.exchange_with(by, exchange).await;
         if answer.is_err() {
             self.learn_soon();
         }
-        answer.map(|(_, result)| result)
+        answer
     }
 
     /// The node that has a slot.
@@ -350,19 +350,19 @@ impl Cluster {
             let up = nodes.map(|(address, node)| (Arc::clone(address), Arc::clone(node)));
             up.collect()
         };
-        let addresses = &self.context.addresses;
         // Half of the time, which leaves the other half for the nodes in the URL.
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
         let known = match up.is_empty() {
             true => None,
-            false => cluster_slots::ask(up, half, addresses).await.ok(),
+            false => cluster_slots::ask(up, half, &self.context).await.ok(),
         };
         let map = match known {
             Some(map) => map,
             None => {
                 let seeds = self.seeds.iter();
                 let seeds = seeds.map(|seed| Ok((Arc::clone(seed), self.node(seed)?)));
-                cluster_slots::ask(seeds.collect::<Result<_, StoreError>>()?, by, addresses).await?
+                let seeds = seeds.collect::<Result<_, StoreError>>()?;
+                cluster_slots::ask(seeds, by, &self.context).await?
             }
         };
         let gone = self.replace_map(map);

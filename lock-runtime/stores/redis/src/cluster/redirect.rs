@@ -46,7 +46,7 @@ impl Cluster {
         let (mut asking, mut pause) = (false, Duration::ZERO);
         loop {
             let node = self.node(&address).map_err(without_effect)?;
-            let answer = node.exchange(node.link(), by, request, asking).await;
+            let answer = node.exchange(by, request, asking).await;
             let answered = answer.inspect_err(|_| {
                 // By the next request, another node may have its slots.
                 self.learn_soon();

@@ -7,9 +7,10 @@ use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
     Queue,
 };
-use redis::{Cmd, FromRedisValue, Value};
+use redis::{FromRedisValue, Value};
 
 use crate::names::Shown;
+use crate::resp::Command;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -62,9 +63,8 @@ impl RedisStore {
         by: Instant,
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let mut set = Cmd::with_capacity(6, 128);
-        set.arg("SET")
-            .arg(Shown(self.namespace.lock(&request.claim.key)))
+        let mut set = Command::new("SET");
+        set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);

@@ -27,7 +27,7 @@ impl RedisStore {
             return Ok(Answer::new(AcquiredAll::Apart, Link::SEVERAL));
         }
         let reply: Reply<Vec<Value>> = self
-            .script(None, by, &scripts::ACQUIRE_ALL, keys, |command| {
+            .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
                 command
                     .arg(millis(first.lease))
                     .arg(first.tokens)

@@ -121,7 +121,7 @@ impl RedisStore {
         }
         let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds).repeated();
         let slot = self.slot(&first.claim.key);
-        let answered = self.servers.exchange(None, slot, by, &renew).await?;
+        let answered = self.servers.exchange(slot, by, &renew).await?;
         if lie_apart(&answered.result, holds.len()) {
             return self.renew_each(holds, by).await;
         }

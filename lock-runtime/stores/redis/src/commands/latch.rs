@@ -8,9 +8,9 @@ use lock_store::{
     Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
     Owner,
 };
-use redis::Cmd;
 
 use crate::names::LatchNames;
+use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -24,7 +24,7 @@ impl RedisStore {
         ttl: Duration,
         by: Instant,
     ) -> Result<Answer<LatchSet>, Failure> {
-        let set = |command: &mut Cmd| {
+        let set = |command: &mut Command| {
             command.arg(count).arg(millis(ttl));
         };
         let answer = self.count_latch(call, by, &scripts::LATCH_SET, set).await?;
@@ -43,7 +43,7 @@ impl RedisStore {
         call: &LatchCall,
         by: Instant,
     ) -> Result<Answer<LatchCounted>, Failure> {
-        let count_down = |command: &mut Cmd| {
+        let count_down = |command: &mut Command| {
             command.arg(self.channels(&call.key));
         };
         let script = &scripts::LATCH_COUNT_DOWN;
@@ -97,7 +97,7 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<()>, Failure> {
         let names = self.namespace.latch(&place.key, Some(place.owner));
-        let mut leave = redis::cmd("ZREM");
+        let mut leave = Command::new("ZREM");
         leave.arg(names.waiters).arg(place.owner.to_string());
         let leave = Request::command(leave);
         let answer: Reply<i64> = self.call(&place.key, by, &leave).await?;
@@ -110,7 +110,7 @@ impl RedisStore {
         call: &LatchCall,
         by: Instant,
         script: &'static Text,
-        arguments: impl FnOnce(&mut Cmd),
+        arguments: impl FnOnce(&mut Command),
     ) -> Result<Reply<i64>, Failure> {
         let names = self.namespace.latch(&call.key, Some(call.owner));
         let count = Request::script(self.form(script), |command| {
@@ -124,7 +124,7 @@ impl RedisStore {
     }
 }
 
-fn keys(command: &mut Cmd, names: LatchNames) {
+fn keys(command: &mut Command, names: LatchNames) {
     command.arg(3);
     command.arg(names.latch).arg(names.waiters).arg(names.call);
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join;
 use lock_store::{StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, FromRedisValue, RedisError, Value};
+use redis::{FromRedisValue, RedisError, Value};
 
 use crate::cluster::cluster_slots;
 use crate::config::Needs;
 use crate::errors::{self, Missing};
 use crate::names::Prefix;
+use crate::resp::{Command, RespConnection};
 use crate::scripts;
 use crate::server_text::shown;
 use crate::topology::address::ServerAddress;
@@ -23,7 +23,7 @@ use crate::topology::slots::SLOTS;
 
 /// A connection that is tried, and what it is for.
 pub(crate) struct Tried<'c> {
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) connection: RespConnection,
     pub(crate) namespace: &'c Prefix,
     pub(crate) needs: Needs,
     /// The server is a node of a cluster.
@@ -50,11 +50,14 @@ impl Tried<'_> {
         match self.needs {
             Needs::Locks(client) => {
                 let channel = self.namespace.own_channel(client);
-                let subscribed = self.connection.clone().subscribe(channel).await;
+                let subscribed = self
+                    .connection
+                    .subscribe("SUBSCRIBE", &channel, false, None)
+                    .await;
                 self.expect_reply("SUBSCRIBE", &subscribed.map(|()| Value::Nil))
             }
             Needs::Confirmation => {
-                let mut wait = redis::cmd("WAIT");
+                let mut wait = Command::new("WAIT");
                 wait.arg(0).arg(1);
                 self.expect_all(vec![("WAIT", wait)]).await.map(drop)
             }
@@ -63,12 +66,12 @@ impl Tried<'_> {
 
     /// A node of a cluster runs scripts on keys of its own slots only: those of one of the masters.
     async fn expect_node(&self) -> Result<bool, StoreError> {
-        let mut slots = redis::cmd("CLUSTER");
+        let mut slots = Command::new("CLUSTER");
         slots.arg("SLOTS");
         // `ASKING` counts for the next command, which must be none of a lock.
         let asking = [
-            ("ASKING", redis::cmd("ASKING")),
-            ("PING", redis::cmd("PING")),
+            ("ASKING", Command::new("ASKING")),
+            ("PING", Command::new("PING")),
         ];
         let commands = [("CLUSTER SLOTS", slots)]
             .into_iter()
@@ -88,23 +91,44 @@ impl Tried<'_> {
                 first_slots.entry(master).or_insert(slot);
             }
         }
-        for slot in first_slots.values() {
-            if let Some(is_tried) = self.expect_scripts(Some(*slot)).await? {
-                // With one master, the right is seen only where it is of no use.
-                let mut others = first_slots.values().filter(|other| *other != slot);
-                if let Some(other) = others.next() {
-                    self.expect_shard_channels(*other).await?;
-                }
-                return Ok(is_tried);
-            }
+        let slots: Vec<u16> = first_slots.into_values().collect();
+        let Some(own) = self.own_of(&slots).await? else {
+            // A node without slots runs no script.
+            return Ok(!slots.is_empty());
+        };
+        let is_tried = self.expect_scripts(Some(own)).await?;
+        // With one master, the right is seen only where it is of no use.
+        if let Some(other) = slots.into_iter().find(|slot| *slot != own) {
+            self.expect_shard_channels(other).await?;
         }
-        // A node without slots runs no script.
-        Ok(!first_slots.is_empty())
+        // It may have moved meanwhile.
+        Ok(is_tried == Some(true))
+    }
+
+    /// The first of these slots that is this node's. All are asked in one round trip: there is one
+    /// for each master.
+    async fn own_of(&self, slots: &[u16]) -> Result<Option<u16>, StoreError> {
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        let asks = slots.iter().map(|slot| {
+            let mut get = Command::new("GET");
+            get.arg(self.namespace.unused_key(Some(*slot)));
+            ("GET", get)
+        });
+        let replies = self.expect_all(asks.collect()).await?;
+        let is_moved = |reply: &Result<Value, RedisError>| {
+            let error = reply.as_ref().err();
+            error.is_some_and(|error| error.code() == Some("MOVED"))
+        };
+        let mut all = slots.iter().zip(&replies);
+        let own = all.find(|(_, reply)| !is_moved(reply));
+        Ok(own.map(|(slot, _)| *slot))
     }
 
     /// Listens nowhere: the slot is another node's, which is told only to who may listen.
     async fn expect_shard_channels(&self, elsewhere: u16) -> Result<(), StoreError> {
-        let mut subscribe = redis::cmd("SSUBSCRIBE");
+        let mut subscribe = Command::new("SSUBSCRIBE");
         subscribe.arg(self.namespace.unused_channel(Some(elsewhere)));
         let replies = self.expect_all(vec![("SSUBSCRIBE", subscribe)]);
         replies.await.map(drop)
@@ -113,12 +137,12 @@ impl Tried<'_> {
     /// Whether the server ran the script; `None` if the slot is another node's.
     async fn expect_scripts(&self, slot: Option<u16>) -> Result<Option<bool>, StoreError> {
         let form = scripts::NEEDS.form(slot.is_some());
-        let mut by_hash = redis::cmd("EVALSHA");
+        let mut by_hash = Command::new("EVALSHA");
         by_hash.arg(form.hash()).arg(1);
         by_hash.arg(self.namespace.unused_key(slot));
         by_hash.arg(self.namespace.unused_channel(slot));
         let by_text = form.by_text(&by_hash);
-        let commands = vec![("PING", redis::cmd("PING")), ("EVAL", by_text)];
+        let commands = vec![("PING", Command::new("PING")), ("EVAL", by_text)];
         let said = match self.expect_all(commands).await?.pop() {
             Some(Ok(said)) => said,
             Some(Err(error)) if error.code() == Some("MOVED") => return Ok(None),
@@ -142,13 +166,9 @@ impl Tried<'_> {
     }
 
     /// Sends these commands together, and expects that the user may run each of them.
-    async fn expect_all(&self, commands: Vec<(&str, Cmd)>) -> Result<Replies, StoreError> {
-        let mut all = redis::pipe();
-        for (_, command) in &commands {
-            all.add_command(command.clone());
-        }
-        let mut connection = self.connection.clone();
-        let replies: Result<Replies, _> = all.ignore_errors().query_async(&mut connection).await;
+    async fn expect_all(&self, commands: Vec<(&str, Command)>) -> Result<Replies, StoreError> {
+        let all: Vec<&Command> = commands.iter().map(|(_, command)| command).collect();
+        let replies = self.connection.send_together(&all, false, None).await;
         let replies = replies.map_err(|error| errors::store_error(&error))?;
         for ((name, _), reply) in commands.iter().zip(&replies) {
             self.expect_reply(name, reply)?;
@@ -171,7 +191,10 @@ impl Tried<'_> {
     fn expect_runnable(&self, command: &str, said: &str, place: &str) -> Result<(), StoreError> {
         let namespace = self.namespace.pattern();
         let denied = |text: String| StoreError::new(StoreErrorKind::Denied, text);
-        let lacks = |text: String| StoreError::new(StoreErrorKind::Misconfigured, text);
+        let lacks = |text: String| {
+            let error = StoreError::new(StoreErrorKind::Misconfigured, text);
+            error.advise("use a server that runs it")
+        };
         Err(match errors::missing(said) {
             None => return Ok(()),
             Some(Missing::Right) => denied(format!(

@@ -4,6 +4,7 @@ use futures_util::future::try_join_all;
 use lock_store::{Answer, Failure, Instant, Link};
 
 use crate::errors::{self, without_effect};
+use crate::resp::Command;
 use crate::servers::Servers;
 use crate::store::RedisStore;
 use crate::transport::connection::Connection;
@@ -26,8 +27,8 @@ impl RedisStore {
 }
 
 async fn ping(connection: &Connection, by: Instant) -> Result<Link, Failure> {
-    let request = Request::command(redis::cmd("PING"));
-    let answered = connection.exchange(connection.link(), by, &request, false);
+    let request = Request::command(Command::new("PING"));
+    let answered = connection.exchange(by, &request, false);
     let answered = answered.await?;
     match answered.result {
         Ok(_) => Ok(answered.link),

@@ -112,19 +112,13 @@ impl RedisStore {
     ) -> Result<Answer<Released>, Failure> {
         let channel = end.tell.then(|| self.namespace.freed(&end.key));
         let reply: Reply<i64> = self
-            .script(
-                Some(self.servers.link()),
-                by,
-                &scripts::QUORUM_END,
-                once(&end.key),
-                |command| {
-                    command
-                        .arg(end.owner.to_string())
-                        .arg(millis(end.keep))
-                        .arg(channel.unwrap_or_default())
-                        .arg(end.key.as_str());
-                },
-            )
+            .script(by, &scripts::QUORUM_END, once(&end.key), |command| {
+                command
+                    .arg(end.owner.to_string())
+                    .arg(millis(end.keep))
+                    .arg(channel.unwrap_or_default())
+                    .arg(end.key.as_str());
+            })
             .await?;
         Ok(reply.map(released))
     }
@@ -136,8 +130,7 @@ impl RedisStore {
         sent: Instant,
         by: Instant,
     ) -> Result<(Reply<T>, bool), Failure> {
-        let via = Some(self.servers.link());
-        let answered = self.servers.exchange(via, None, by, &request).await?;
+        let answered = self.servers.exchange(None, by, &request).await?;
         let counts = answered.counts_from.is_some_and(|from| sent >= from);
         Ok((reply(answered.link, answered.result)?, counts))
     }

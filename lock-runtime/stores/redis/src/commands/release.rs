@@ -48,7 +48,7 @@ impl RedisStore {
         });
         let release = release.patient(Some(by + PATIENCE));
         let key = &first.claim.key;
-        let reply: Reply<Each> = self.call_via(None, key, by, &release).await?;
+        let reply: Reply<Each> = self.call(key, by, &release).await?;
         if let Ok(Each(replies)) = &reply.value
             && replies.len() != requests.len()
         {

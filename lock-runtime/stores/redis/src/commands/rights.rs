@@ -1,8 +1,9 @@
 //! Checks which commands the user may run, and runs commands that may be refused.
 
-use redis::{Cmd, FromRedisValue, RedisError, Value};
+use redis::{FromRedisValue, RedisError, Value};
 
 use crate::errors;
+use crate::resp::Command;
 use crate::scripts;
 use crate::transport::connected::Connected;
 
@@ -17,7 +18,7 @@ impl<'c> Rights<'c> {
     /// Asks about commands with their arguments.
     pub(crate) async fn to(up: &Connected, commands: &'c [&'c str]) -> Result<Self, RedisError> {
         let form = scripts::RIGHTS.form(false);
-        let mut by_hash = redis::cmd("EVALSHA");
+        let mut by_hash = Command::new("EVALSHA");
         by_hash.arg(form.hash()).arg(0).arg(commands);
         let replies = if_allowed(up, true, &form.by_text(&by_hash)).await?;
         let replies = replies.unwrap_or_default();
@@ -36,15 +37,12 @@ impl<'c> Rights<'c> {
 pub(crate) async fn if_allowed<T: FromRedisValue>(
     up: &Connected,
     may: bool,
-    command: &Cmd,
+    command: &Command,
 ) -> Result<Option<T>, RedisError> {
     if !may {
         return Ok(None);
     }
-    match command
-        .query_async::<Value>(&mut up.connection.clone())
-        .await
-    {
+    match up.connection.query::<Value>(command).await {
         Ok(value) => Ok(T::from_redis_value(value).ok()),
         Err(error) if error.code().is_some() && !errors::kind(&error).is_transient() => Ok(None),
         Err(error) => Err(error),

@@ -2,6 +2,7 @@
 
 use lock_store::{ClientId, ClientMessage, Instant, LockKey, Namespace, StoreError};
 
+use crate::resp::Command;
 use crate::store::RedisStore;
 use crate::transport::messages::Written;
 use crate::transport::request::Request;
@@ -16,7 +17,7 @@ impl RedisStore {
         by: Instant,
     ) -> Result<bool, StoreError> {
         let key = message.key();
-        let mut publish = redis::cmd("PUBLISH");
+        let mut publish = Command::new("PUBLISH");
         publish.arg(self.namespace.of_client(key, to));
         publish.arg(Written(message).to_string());
         let reply = self.call::<i64>(key, by, &Request::command(publish)).await;

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use redis::RedisError;
 
 use crate::commands::rights::if_allowed;
+use crate::resp::Command;
 use crate::transport::connected::Connected;
 
 pub(super) const CONFIG_GET_SAVE: &str = "CONFIG GET save";
 
 /// `None` if the user may not ask.
 pub(super) async fn saves(up: &Connected, may: bool) -> Result<Option<bool>, RedisError> {
-    let mut save = redis::cmd("CONFIG");
+    let mut save = Command::new("CONFIG");
     save.arg("GET").arg("save");
     let save: Option<HashMap<String, String>> = if_allowed(up, may, &save).await?;
     Ok(save.map(|save| !save.values().all(String::is_empty)))

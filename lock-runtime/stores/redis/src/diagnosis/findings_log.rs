@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use lock_store::{Finding, Role, ServerHealth};
 
+use crate::transport::proof::DEAF;
+
 /// What was logged about the servers of one store.
 #[derive(Debug, Default)]
 pub(crate) struct FindingsLog {
@@ -40,6 +42,11 @@ impl FindingsLog {
                 false => !self.heard.contains(&address) && self.silent.insert(address),
             };
             if is_new {
+                let mut server = server.clone();
+                // That one is logged where it is found.
+                let is_told =
+                    |one: &Finding| matches!(one, Finding::Other { text, .. } if text == DEAF);
+                server.findings.retain(|one| !is_told(one));
                 server.log();
             }
         }

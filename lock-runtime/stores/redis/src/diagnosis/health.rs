@@ -9,11 +9,13 @@ use super::findings_log::no_answer;
 use super::time::{self, TIME};
 use crate::commands::rights::{Rights, if_allowed};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
+use crate::resp::Command;
 use crate::server_text::shown;
 use crate::store::RedisStore;
 use crate::topology::hello::Hello;
 use crate::topology::info::Info;
 use crate::transport::connected::Connected;
+use crate::transport::proof::{DEAF, KNOWN_WITHIN};
 
 const INFO: &str = "INFO";
 
@@ -54,11 +56,9 @@ impl RedisStore {
 async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
     // A server that refuses `PING` is not healthy, whatever else it answers.
-    let _: redis::Value = redis::cmd("PING")
-        .query_async(&mut up.connection.clone())
-        .await?;
+    let _: redis::Value = up.connection.query(&Command::new("PING")).await?;
     let round_trip = sent.elapsed();
-    let hello = Hello::of(&mut up.connection.clone()).await?;
+    let hello = Hello::of(&up.connection).await?;
     let mut findings = Vec::new();
     let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
 
@@ -90,6 +90,9 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
             "eviction, persistence and replicas",
             "+info",
         )),
+    }
+    if up.subscriptions.are_heard(up.since + KNOWN_WITHIN).await == Some(false) {
+        findings.push(Finding::other(DEAF.to_owned()));
     }
     let mut server = ServerHealth::new(up.address());
     server.version = shown(&hello.version);

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redis::RedisError;
 
 use crate::commands::rights::if_allowed;
+use crate::resp::Command;
 use crate::transport::connected::Connected;
 
 pub(super) const TIME: &str = "TIME";
@@ -20,7 +21,7 @@ pub(super) async fn difference(
         now.unwrap_or_default()
     };
     let sent = now();
-    let time: Option<(u64, u32)> = if_allowed(up, may, &redis::cmd(TIME)).await?;
+    let time: Option<(u64, u32)> = if_allowed(up, may, &Command::new(TIME)).await?;
     let answered = now();
     Ok(time.map(|(seconds, micros)| {
         let server = Duration::from_secs(seconds) + Duration::from_micros(micros.into());

@@ -259,8 +259,7 @@ impl Replication {
 
     async fn ask(&self, slot: Option<u16>, holds: &[Renewal]) -> Result<Confirmed, Failure> {
         let request = confirmed(self.renewal(holds), self.policy);
-        let via = Some(self.servers.link());
-        let answered = self.servers.exchange(via, slot, self.by(), &request);
+        let answered = self.servers.exchange(slot, self.by(), &request);
         let reply = answered.await?.result;
         if lie_apart(&reply, holds.len()) {
             return self.ask_apart(slot, holds).await;

@@ -1,15 +1,16 @@
 //! `WAIT`: replicas confirm a write before its reply counts (Redis documentation, *WAIT*).
 
-use redis::{Cmd, FromRedisValue, RedisError, Value};
+use redis::{FromRedisValue, RedisError, Value};
 
 use crate::config::Replicas;
 use crate::errors;
+use crate::resp::Command;
 use crate::transport::connected::Connected;
 use crate::transport::request::Request;
 use crate::wire::millis;
 
-fn wait(replicas: Replicas) -> Cmd {
-    let mut wait = redis::cmd("WAIT");
+fn wait(replicas: Replicas) -> Command {
+    let mut wait = Command::new("WAIT");
     wait.arg(replicas.count).arg(millis(replicas.timeout));
     wait
 }
@@ -27,18 +28,15 @@ pub(super) async fn confirmed_together(
     replicas: Replicas,
 ) -> Result<(Vec<Result<Value, RedisError>>, u32), RedisError> {
     let mut by_text = false;
+    let (first, wait) = (requests.first().map(Request::by_text), wait(replicas));
     loop {
-        let mut all = redis::pipe();
-        for (at, request) in requests.iter().enumerate() {
-            // All run the same script, so the server knows it after the first.
-            all.add_command(match by_text && at == 0 {
-                true => request.by_text(),
-                false => request.by_hash(),
-            });
+        // All run the same script, so the server knows it after the first.
+        let mut all: Vec<&Command> = requests.iter().map(Request::by_hash).collect();
+        if let (true, Some(first), Some(at_first)) = (by_text, &first, all.first_mut()) {
+            *at_first = first;
         }
-        all.add_command(wait(replicas)).ignore_errors();
-        let mut replies: Vec<Result<Value, RedisError>> =
-            all.query_async(&mut up.connection.clone()).await?;
+        all.push(&wait);
+        let mut replies = up.connection.send_together(&all, false, None).await?;
         let is_missing =
             |reply: &Result<_, RedisError>| reply.as_ref().is_err_and(errors::is_no_script);
         if !by_text && replies.iter().any(is_missing) {

@@ -1,108 +1,74 @@
 //! [`dial`]: one connection to one server, from its address to its first reply.
 //!
-//! The redis crate's own way does not fit. It reads the system's certificates at each attempt, on
-//! the client's thread and in the attempt's time. It does not tell how far an attempt has come.
+//! It tells how far an attempt has come.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lock_store::{Instant, StoreError};
-use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::SockRef;
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
-use tokio::io::{AsyncRead, AsyncWrite};
+use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 
-use super::driver::Driver;
-use super::in_parts::InParts;
 use super::progress::{Progress, Step};
 use super::resp2;
-use super::traffic::Traffic;
 use super::unreached;
-use crate::access::Access;
+use crate::context::ClientContext;
+use crate::resp::{self, Command, Driver, Hears, RespConnection, Socket};
 use crate::server_text::shown;
 use crate::session::{Asking, Session};
 
-/// A connection, and the task that reads and writes it.
+/// A connection, and the task that reads it.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialed {
-    pub(crate) connection: MultiplexedConnection,
-    /// `None` if the redis crate takes care of it.
-    pub(crate) driver: Option<Arc<Driver>>,
-    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) connection: RespConnection,
+    pub(crate) driver: Arc<Driver>,
     /// When its credentials should be renewed.
     pub(crate) renew_at: Option<Instant>,
 }
 
-/// Connects on the current runtime, which also drives the connection: at this address of the
-/// server's name, if it has several.
+/// Connects at this address of the server's name, if it has several.
 pub(crate) async fn dial(
     client: &Client,
     at: Option<SocketAddr>,
-    config: &AsyncConnectionConfig,
-    access: &Access,
+    hears: Option<Box<dyn Hears>>,
+    context: &ClientContext,
     asking: Option<Asking<'_>>,
     progress: &Progress,
 ) -> Result<Dialed, StoreError> {
-    let driven_by = Handle::current();
-    dial_for(&driven_by, client, at, config, access, asking, progress).await
-}
-
-/// Connects on the current runtime, which needs I/O. Another one, which needs none, drives the
-/// connection from its first reply on.
-pub(crate) async fn dial_for(
-    driven_by: &Handle,
-    client: &Client,
-    at: Option<SocketAddr>,
-    config: &AsyncConnectionConfig,
-    access: &Access,
-    asking: Option<Asking<'_>>,
-    progress: &Progress,
-) -> Result<Dialed, StoreError> {
-    let info = client.get_connection_info();
+    let (info, access) = (client.get_connection_info(), &context.access);
     progress.at(Step::Reaching);
-    let begin = async || {
-        if asking.is_some() {
-            progress.at(Step::Credentials);
-        }
-        Session::begin(info.redis_settings(), asking).await
-    };
-    let (session, dialed) = match info.addr() {
-        ConnectionAddr::Tcp(host, port) => {
-            let stream = reach(host, *port, at, info.tcp_settings()).await;
-            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
-            let session = begin().await?;
-            progress.at(Step::Greeting);
-            let dialed = greet(driven_by, &session, config, stream).await;
-            (session, dialed)
-        }
+    let stream = reach(info, at).await;
+    let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
+    let mut greeting = Step::Greeting;
+    let socket = match stream {
         #[cfg(feature = "tls")]
-        ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
-            let stream = reach(host, *port, at, info.tcp_settings()).await;
-            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
+        Stream::Tls(stream, host) => {
             progress.at(Step::Handshake);
-            let stream = access.handshake(host, stream).await;
+            greeting = Step::GreetingOverTls;
+            let stream = access.handshake(&host, stream).await;
             let stream =
                 stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
-            let session = begin().await?;
-            progress.at(Step::GreetingOverTls);
-            let dialed = greet(driven_by, &session, config, stream).await;
-            (session, dialed)
+            Socket::Owned(Box::new(stream))
         }
-        // A socket, or TLS without verification, if the redis crate was built for it.
-        _ => {
-            let session = begin().await?;
-            progress.at(Step::Reaching);
-            let dialed = by_the_redis_crate(info, &session, config).await;
-            (session, dialed)
-        }
+        Stream::Tcp(stream) => stream.into(),
+        #[cfg(unix)]
+        Stream::Unix(stream) => stream.into(),
     };
-    let dialed = match dialed {
+    if asking.is_some() {
+        progress.at(Step::Credentials);
+    }
+    let session = Session::begin(info.redis_settings(), asking).await?;
+    progress.at(greeting);
+    let command = context.timeouts.command;
+    let (connection, driver) = resp::start(socket, &context.clock, command, hears);
+    match greet(&connection, &session).await {
         Err(error) if !unreached::is_reply(&error) => {
-            if !progress.has_replied() && speaks_resp2(info, at, access).await {
+            if !progress.has_replied() && speaks_resp2(info, at, context).await {
                 let text = "it closes the connection at `HELLO 3`, and answers `PING`";
                 return Err(unreached::without_resp3(text));
             }
@@ -111,52 +77,64 @@ pub(crate) async fn dial_for(
         Err(error) if unreached::is_without_hello(&error) => {
             return Err(unreached::without_resp3(&shown(&error.to_string())));
         }
-        dialed => dialed.map_err(|error| unreached::refused(&error, &session)),
-    };
-    progress.replied();
-    dialed
-}
-
-/// Whether there is a Redis that does not know `HELLO`.
-#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "of TLS"))]
-async fn speaks_resp2(info: &ConnectionInfo, at: Option<SocketAddr>, access: &Access) -> bool {
-    match info.addr() {
-        ConnectionAddr::Tcp(host, port) => {
-            match reach(host, *port, at, info.tcp_settings()).await {
-                Ok(stream) => resp2::speaks(stream).await,
-                Err(_) => false,
-            }
-        }
-        #[cfg(feature = "tls")]
-        ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
-            let stream = reach(host, *port, at, info.tcp_settings()).await;
-            let Ok(stream) = stream else { return false };
-            match access.handshake(host, stream).await {
-                Ok(stream) => resp2::speaks(stream).await,
-                Err(_) => false,
-            }
-        }
-        _ => false,
+        greeted => greeted.map_err(|error| unreached::refused(&error, &session))?,
     }
-}
-
-async fn by_the_redis_crate(
-    info: &ConnectionInfo,
-    session: &Session,
-    config: &AsyncConnectionConfig,
-) -> Result<Dialed, RedisError> {
-    let info = info.clone().set_redis_settings(session.settings.clone());
-    let client = Client::open(info)?;
-    let connection = client.get_multiplexed_async_connection_with_config(config);
+    progress.replied();
     Ok(Dialed {
-        connection: connection.await?,
-        driver: None,
-        traffic: Arc::default(),
+        connection,
+        driver: Arc::new(driver),
         renew_at: session.renew_at,
     })
 }
 
-async fn reach(
+/// Whether there is a Redis that does not know `HELLO`.
+async fn speaks_resp2(
+    info: &ConnectionInfo,
+    at: Option<SocketAddr>,
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "of TLS"))]
+    context: &ClientContext,
+) -> bool {
+    match reach(info, at).await {
+        #[cfg(feature = "tls")]
+        Ok(Stream::Tls(stream, host)) => match context.access.handshake(&host, stream).await {
+            Ok(stream) => resp2::speaks(stream).await,
+            Err(_) => false,
+        },
+        Ok(Stream::Tcp(stream)) => resp2::speaks(stream).await,
+        #[cfg(unix)]
+        Ok(Stream::Unix(stream)) => resp2::speaks(stream).await,
+        Err(_) => false,
+    }
+}
+
+/// An accepted connection.
+enum Stream {
+    Tcp(TcpStream),
+    /// With the name that its certificate has.
+    #[cfg(feature = "tls")]
+    Tls(TcpStream, String),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+async fn reach(info: &ConnectionInfo, at: Option<SocketAddr>) -> io::Result<Stream> {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => {
+            let stream = reach_tcp(host, *port, at, info.tcp_settings()).await?;
+            Ok(Stream::Tcp(stream))
+        }
+        #[cfg(feature = "tls")]
+        ConnectionAddr::TcpTls { host, port, .. } => {
+            let stream = reach_tcp(host, *port, at, info.tcp_settings()).await?;
+            Ok(Stream::Tls(stream, host.clone()))
+        }
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+async fn reach_tcp(
     host: &str,
     port: u16,
     at: Option<SocketAddr>,
@@ -173,29 +151,22 @@ async fn reach(
     Ok(stream)
 }
 
-/// Authenticates, and waits for the first reply.
-async fn greet<S>(
-    driven_by: &Handle,
-    session: &Session,
-    config: &AsyncConnectionConfig,
-    stream: S,
-) -> Result<Dialed, RedisError>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let traffic = Arc::<Traffic>::default();
-    let stream = InParts::new(stream, Arc::clone(&traffic));
-    let config = config.clone();
-    let made = MultiplexedConnection::new_with_config(&session.settings, stream, config);
-    let (connection, driver) = made.await?;
-    Ok(Dialed {
-        connection,
-        driver: Some(Arc::new(Driver::start(
-            driven_by,
-            driver,
-            Arc::clone(&traffic),
-        ))),
-        traffic,
-        renew_at: session.renew_at,
-    })
+/// Authenticates, and waits for the first replies.
+async fn greet(connection: &RespConnection, session: &Session) -> Result<(), RedisError> {
+    let settings = &session.settings;
+    let mut hello = Command::new("HELLO");
+    hello.arg(3);
+    if let Some(password) = settings.password() {
+        let user = settings.username().unwrap_or("default");
+        hello.arg("AUTH").arg(user).arg(password);
+    }
+    let mut select = Command::new("SELECT");
+    select.arg(settings.db());
+    let mut commands = vec![&hello];
+    if settings.db() != 0 {
+        commands.push(&select);
+    }
+    let replies = connection.send_together(&commands, false, None).await?;
+    let mut replies = replies.into_iter();
+    replies.try_for_each(|reply: Result<Value, RedisError>| reply.map(drop))
 }

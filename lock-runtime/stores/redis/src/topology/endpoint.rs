@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind};
+use redis::{Client, ConnectionInfo, ErrorKind};
 
 use super::address::name_of;
 use super::dial::{Dialed, dial};
 use super::hello::Hello;
+use super::identity::{Identity, KnownServer};
 use super::members::{Member, ServerRun};
 use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use super::sentinel::{NamedMaster, Sentinels};
@@ -17,11 +18,12 @@ use super::unreached;
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::Hears;
 
 /// The target of a connection, looked up again for each attempt.
 pub(crate) enum Endpoint {
-    /// One server.
-    Server(Client),
+    /// One server. Its name may have several addresses.
+    Server(Client, KnownServer),
     /// One node of a cluster, with its address in the cluster's map unless the URL has it.
     Node(Client, Option<AnnouncedAddress>),
     /// The server that the sentinels name as master.
@@ -38,11 +40,13 @@ pub(crate) struct Reached {
     master: Option<NamedMaster>,
     /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
+    /// Of a server whose name has several addresses.
+    identity: Option<Identity>,
 }
 
 impl Endpoint {
     pub(crate) fn server(server: ConnectionInfo) -> Result<Self, ConfigError> {
-        client(server).map(Self::Server)
+        Ok(Self::Server(client(server)?, KnownServer::default()))
     }
 
     /// The master that sentinels name. `connect` limits connecting as a whole.
@@ -66,7 +70,7 @@ impl Endpoint {
     /// Its name in errors.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Server(client) | Self::Node(client, _) | Self::Member(client, _) => {
+            Self::Server(client, _) | Self::Node(client, _) | Self::Member(client, _) => {
                 name_of(client.get_connection_info())
             }
             Self::Master(sentinels) => sentinels.names(),
@@ -74,10 +78,10 @@ impl Endpoint {
     }
 
     /// Connects as this client, at the first of the server's addresses where the right server
-    /// answers. `prepare` gives each attempt its settings, and what belongs to them.
+    /// answers. `prepare` gives each attempt who hears its connection, and what belongs to it.
     pub(crate) async fn connect<P>(
         &self,
-        prepare: &impl Fn() -> (AsyncConnectionConfig, P),
+        prepare: &impl Fn() -> (Box<dyn Hears>, P),
         addresses: &Addresses,
         context: &ClientContext,
         progress: &Arc<Progress>,
@@ -85,7 +89,7 @@ impl Endpoint {
         let by = context.clock.now() + context.timeouts.connect;
         progress.at(Step::Reaching);
         let (client, master) = match self {
-            Self::Server(client) | Self::Member(client, _) => (client.clone(), None),
+            Self::Server(client, _) | Self::Member(client, _) => (client.clone(), None),
             Self::Node(client, announced) => {
                 progress.leads_to(announced.clone());
                 (client.clone(), None)
@@ -106,8 +110,8 @@ impl Endpoint {
         let attempt = |one: OneAddress| {
             let client = &client;
             async move {
-                let (config, prepared) = prepare();
-                let (reached, run) = self.attempt(client, &one, &config, context).await?;
+                let (hears, prepared) = prepare();
+                let (reached, run) = self.attempt(client, &one, hears, context).await?;
                 Ok((reached, run, prepared))
             }
         };
@@ -115,6 +119,9 @@ impl Endpoint {
         let admitted = made.await.and_then(|(mut reached, run, prepared)| {
             if let (Self::Member(_, member), Some(run)) = (self, run) {
                 reached.counts_from = Some(member.admit(run)?);
+            }
+            if let (Self::Server(_, known), Some(found)) = (self, reached.identity.take()) {
+                known.note(found);
             }
             reached.master = master;
             Ok((reached, prepared))
@@ -128,12 +135,12 @@ impl Endpoint {
         &self,
         client: &Client,
         one: &OneAddress,
-        config: &AsyncConnectionConfig,
+        hears: Box<dyn Hears>,
         context: &ClientContext,
     ) -> Result<(Reached, Option<ServerRun>), StoreError> {
-        let (asking, access) = (context.asking(), &context.access);
-        let mut dialed = dial(client, one.at, config, access, asking, &one.progress).await?;
-        let connection = &mut dialed.connection;
+        let (hears, asking) = (Some(hears), context.asking());
+        let dialed = dial(client, one.at, hears, context, asking, &one.progress).await?;
+        let connection = &dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedReturnType => {
@@ -148,11 +155,20 @@ impl Endpoint {
         match self {
             Self::Master(_) if hello.is_replica => return Err(demoted()),
             // Without another address it is what the URL names.
-            Self::Server(_) | Self::Member(..) if hello.is_replica && !one.is_only => {
+            Self::Server(..) | Self::Member(..) if hello.is_replica && !one.is_only() => {
                 let error = StoreError::new(StoreErrorKind::ReadOnly, "it is a replica");
                 return Err(errors::advised(error));
             }
             _ => {}
+        }
+        let mut identity = None;
+        if let Self::Server(_, known) = self
+            && !one.is_only()
+        {
+            identity = Identity::of(connection, one.at).await;
+            if let Some(found) = &identity {
+                known.check(found, &one.all)?;
+            }
         }
         let run = match self {
             Self::Member(_, member) => Some(member.run(connection).await?),
@@ -163,6 +179,7 @@ impl Endpoint {
             client: Arc::new(server::pinned(client, one.at)?),
             master: None,
             counts_from: None,
+            identity,
         };
         Ok((reached, run))
     }
@@ -170,11 +187,7 @@ impl Endpoint {
     /// Resolves when a working connection should be given up: the sentinels have chosen another
     /// master, or the connection leads to a replica. A master that was stopped and continues does
     /// not know its successor. It neither reports one nor closes the connection.
-    pub(crate) async fn outdated(
-        &self,
-        reached: &mut Reached,
-        context: &ClientContext,
-    ) -> StoreError {
+    pub(crate) async fn outdated(&self, reached: &Reached, context: &ClientContext) -> StoreError {
         let (clock, command_timeout) = (&context.clock, context.timeouts.command);
         let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
             return std::future::pending().await;
@@ -183,7 +196,7 @@ impl Endpoint {
         loop {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
-            let hello = clock.by(by, Hello::of(&mut reached.dialed.connection));
+            let hello = clock.by(by, Hello::of(&reached.dialed.connection));
             let named = clock.by(by, sentinels.master(context));
             let (hello, named) = tokio::join!(hello, named);
             match named {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lock_store::{StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 
 use super::unreached;
 use crate::errors;
+use crate::resp::{Command, RespConnection};
 use crate::server_text::shown;
 
 /// What a server says about itself.
@@ -20,22 +20,19 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    pub(crate) async fn of(connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
+    pub(crate) async fn of(connection: &RespConnection) -> Result<Self, RedisError> {
         Self::greet(connection, "").await
     }
 
     /// The same, and sets the client's name. An empty name is not sent.
-    pub(crate) async fn greet(
-        connection: &mut MultiplexedConnection,
-        name: &str,
-    ) -> Result<Self, RedisError> {
-        let mut hello = redis::cmd("HELLO");
+    pub(crate) async fn greet(connection: &RespConnection, name: &str) -> Result<Self, RedisError> {
+        let mut hello = Command::new("HELLO");
         // The protocol version that the connection has already: Redis 6.0 expects one.
         hello.arg(3);
         if !name.is_empty() {
             hello.arg("SETNAME").arg(name);
         }
-        let said: HashMap<String, Value> = hello.query_async(connection).await?;
+        let said: HashMap<String, Value> = connection.query(&hello).await?;
         let word = |name: &str| match said.get(name) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
             Some(Value::SimpleString(word)) => word.clone(),
@@ -56,7 +53,7 @@ impl Hello {
     /// An error unless the server stands alone, as the URL says.
     pub(super) async fn expect_standalone(
         &self,
-        connection: &mut MultiplexedConnection,
+        connection: &RespConnection,
     ) -> Result<(), StoreError> {
         self.expect_no_sentinel()?;
         // Some vendors' servers say the wrong thing about themselves.
@@ -69,7 +66,7 @@ impl Hello {
     /// An error unless the server is a node of a cluster, and can send a message to one node only.
     pub(super) async fn expect_cluster(
         &self,
-        connection: &mut MultiplexedConnection,
+        connection: &RespConnection,
     ) -> Result<(), StoreError> {
         self.expect_no_sentinel()?;
         let is_said = matches!(self.mode.as_str(), "" | "cluster");
@@ -109,12 +106,9 @@ impl Hello {
 
 /// Whether `CLUSTER SLOTS` is answered; `None` if the user may not ask. A node of a cluster knows
 /// what it is, whatever its `HELLO` says.
-async fn has_slots(connection: &mut MultiplexedConnection) -> Result<Option<bool>, StoreError> {
-    let slots = redis::cmd("CLUSTER")
-        .arg("SLOTS")
-        .query_async::<Value>(connection)
-        .await;
-    match slots {
+async fn has_slots(connection: &RespConnection) -> Result<Option<bool>, StoreError> {
+    let mut slots = Command::new("CLUSTER");
+    match connection.query::<Value>(slots.arg("SLOTS")).await {
         Ok(_) => Ok(Some(true)),
         Err(error) => match errors::kind(&error) {
             StoreErrorKind::Refused => Ok(Some(false)),

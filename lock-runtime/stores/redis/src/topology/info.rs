@@ -1,7 +1,8 @@
 //! `INFO`: what a server reports about itself, line by line.
 
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, FromRedisValue, ParsingError, RedisError, Value};
+use redis::{FromRedisValue, ParsingError, RedisError, Value};
+
+use crate::resp::{Command, RespConnection};
 
 /// The reply to `INFO`.
 pub(crate) struct Info(String);
@@ -9,15 +10,15 @@ pub(crate) struct Info(String);
 impl Info {
     /// Requests one section.
     pub(super) async fn section(
-        connection: &mut MultiplexedConnection,
+        connection: &RespConnection,
         section: &str,
     ) -> Result<Self, RedisError> {
-        Self::command().arg(section).query_async(connection).await
+        connection.query(Self::command().arg(section)).await
     }
 
     /// The command for the default sections.
-    pub(crate) fn command() -> Cmd {
-        redis::cmd("INFO")
+    pub(crate) fn command() -> Command {
+        Command::new("INFO")
     }
 
     /// The value of a field.

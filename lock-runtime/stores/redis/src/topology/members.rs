@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 
 use super::info::Info;
 use crate::errors;
+use crate::resp::RespConnection;
 
 /// The identities of one quorum's servers.
 #[derive(Debug)]
@@ -130,10 +130,7 @@ fn other_with(known: &[Option<KnownRun>], at: usize, run: &ServerRun) -> Option<
 
 impl Member {
     /// The run of the server that was reached. An error if that is another member.
-    pub(super) async fn run(
-        &self,
-        connection: &mut MultiplexedConnection,
-    ) -> Result<ServerRun, StoreError> {
+    pub(super) async fn run(&self, connection: &RespConnection) -> Result<ServerRun, StoreError> {
         let info = Info::section(connection, "server").await;
         let info = info.map_err(|error| errors::store_error(&error))?;
         let run = ServerRun::read(&info).ok_or_else(|| {

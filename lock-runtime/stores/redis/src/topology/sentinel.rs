@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::{Instant, Mutex, StoreError, StoreErrorKind};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
+use redis::{Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
 use super::address::{ServerAddress, name_of};
@@ -21,6 +21,7 @@ use super::server::{self, Addresses, OneAddress};
 use super::unreached;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::Command;
 
 /// The sentinels of one master.
 pub(crate) struct Sentinels {
@@ -192,11 +193,7 @@ impl Sentinel {
         context: &ClientContext,
     ) -> Result<NamedMaster, StoreError> {
         let ask = |one: OneAddress| async move {
-            let config = AsyncConnectionConfig::new()
-                .set_connection_timeout(None)
-                .set_response_timeout(None);
-            let access = &context.access;
-            let dialed = dial(&self.client, one.at, &config, access, None, &one.progress).await?;
+            let dialed = dial(&self.client, one.at, None, context, None, &one.progress).await?;
             let named = named_by(&dialed, name).await?;
             Ok((dialed, named))
         };
@@ -220,14 +217,14 @@ async fn named_by(dialed: &Dialed, name: &str) -> Result<NamedMaster, StoreError
         }
         error => error,
     };
-    let mut connection = dialed.connection.clone();
+    let connection = &dialed.connection;
     // Ask for the epoch first: a change between the two replies must not make an old address
     // look new.
-    let (mut same, mut state) = (connection.clone(), redis::cmd("SENTINEL"));
-    let state = state.arg("MASTER").arg(name).query_async(&mut same);
-    let mut addr = redis::cmd("SENTINEL");
+    let mut state = Command::new("SENTINEL");
+    state.arg("MASTER").arg(name);
+    let mut addr = Command::new("SENTINEL");
     addr.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let (state, addr) = tokio::join!(state, addr.query_async(&mut connection));
+    let (state, addr) = tokio::join!(connection.query(&state), connection.query(&addr));
     let state: HashMap<String, String> = state.map_err(failed)?;
     let (host, port) = addr.map_err(failed)?;
     let epoch = state

@@ -43,9 +43,15 @@ pub(crate) type Addresses = Staggered<Option<SocketAddr>>;
 pub(super) struct OneAddress {
     /// A socket has none.
     pub(super) at: Option<SocketAddr>,
-    /// The server has no other.
-    pub(super) is_only: bool,
+    pub(super) all: Arc<[Option<SocketAddr>]>,
     pub(super) progress: Arc<Progress>,
+}
+
+impl OneAddress {
+    /// The server has no other.
+    pub(super) fn is_only(&self) -> bool {
+        self.all.len() == 1
+    }
 }
 
 /// Tries the addresses of a server's name, each soon after the one before, until an attempt
@@ -68,11 +74,12 @@ where
         None => return Err(unreached::silent(access, progress)),
     };
     let limit = by.saturating_duration_since(clock.now());
-    let is_only = found.len() == 1;
+    let all: Arc<[_]> = found.as_slice().into();
+    let is_only = all.len() == 1;
     let attempt = |at: Option<SocketAddr>| {
         let one = OneAddress {
             at,
-            is_only,
+            all: Arc::clone(&all),
             progress: Arc::new(Progress::of_one(progress)),
         };
         let progress = Arc::clone(&one.progress);
@@ -97,17 +104,10 @@ where
         })
 }
 
-/// The addresses of a server. A socket has none, and the redis crate resolves a name whose
-/// certificate is not verified.
+/// The addresses of a server. A socket has none.
 async fn resolve(info: &ConnectionInfo) -> io::Result<Vec<Option<SocketAddr>>> {
     match info.addr() {
-        ConnectionAddr::Tcp(host, port)
-        | ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure: false,
-            ..
-        } => {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             let mut addresses: Vec<_> = lookup_host((host.as_str(), *port)).await?.collect();
             // Resolvers shuffle, and all clients should find the same of two servers. Which of both
             // protocols comes first is the system's choice.
@@ -148,19 +148,7 @@ pub(super) async fn is_one_server(one: &ServerAddress, other: &ServerAddress) ->
     }
 }
 
-/// True if every connection of a client leads to the same address. A TLS server's name stays a
-/// name, because its certificate has it: it may lead to several addresses.
-pub(crate) fn is_pinned(client: &Client) -> bool {
-    match client.get_connection_info().addr() {
-        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {
-            host.parse::<std::net::IpAddr>().is_ok()
-        }
-        _ => true,
-    }
-}
-
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 
@@ -177,18 +165,5 @@ mod tests {
             assert!(is_one_server(&address(one), &address(other)).await, "{one}");
         }
         assert!(!is_one_server(&address("127.0.0.1"), &address("127.0.0.2")).await);
-    }
-
-    #[test]
-    fn a_name_can_lead_elsewhere_and_an_address_can_not() {
-        let pinned = |url: &str| is_pinned(&Client::open(url).unwrap());
-        for url in [
-            "redis://127.0.0.1/",
-            "redis://[::1]:7000/2",
-            "redis+unix:///tmp/redis.sock",
-        ] {
-            assert!(pinned(url), "{url}");
-        }
-        assert!(!pinned("redis://localhost/") && !pinned("redis://u:p@redis.internal:7000/"));
     }
 }

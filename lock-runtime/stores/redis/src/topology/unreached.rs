@@ -76,12 +76,12 @@ fn with_origin(text: &str, progress: &Progress) -> String {
 /// True if the server sent this error as a reply of the Redis protocol. A TLS alert can't be
 /// parsed.
 pub(super) fn is_reply(error: &RedisError) -> bool {
-    !error.is_io_error() && !error.is_connection_dropped() && error.kind() != ErrorKind::Parse
+    !error.is_io_error() && !error.is_connection_dropped()
 }
 
 /// The connection ended before its first reply, or what came is no reply.
 pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progress) -> StoreError {
-    let text = shown(&error.to_string());
+    let text = shown(&errors::text(error));
     let text = match progress.step() {
         Step::GreetingOverTls if !progress.has_replied() => {
             format!("{text}; if it asks for a client certificate, give one (`Tls::identity_files`)")
@@ -92,9 +92,9 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
         _ => text,
     };
     // Retrying does not turn another protocol into that of Redis.
-    let kind = match error.kind() {
-        ErrorKind::Parse => StoreErrorKind::Refused,
-        _ => StoreErrorKind::Disconnected,
+    let kind = match errors::is_unreadable(error) {
+        true => StoreErrorKind::Refused,
+        false => StoreErrorKind::Disconnected,
     };
     StoreError::new(kind, text)
 }

@@ -5,17 +5,17 @@ use std::future::pending;
 
 use lock_store::timing::backoff;
 use lock_store::{Instant, MIN_PAUSE, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 
 use crate::commands::needs::Tried;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::{Command, RespConnection};
 use crate::session::{Asking, user_of};
 
 /// Authenticates a connection anew before its credentials end, as long as this is polled. Returns
 /// why the user that it then has, who may be another one, can't use locks.
 pub(crate) async fn keep_authenticated(
-    connection: MultiplexedConnection,
+    connection: RespConnection,
     context: &ClientContext,
     mut renew_at: Option<Instant>,
     server: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn keep_authenticated(
         };
         clock.sleep_until(at).await;
         let limit = context.timeouts.connect + context.timeouts.command;
-        let renewed = authenticate(connection.clone(), asking);
+        let renewed = authenticate(&connection, asking);
         let renewed = clock.by(clock.now() + limit, renewed).await;
         let renewed = renewed.unwrap_or_else(|| {
             let text = format!(
@@ -67,14 +67,14 @@ pub(crate) async fn keep_authenticated(
 }
 
 async fn authenticate(
-    mut connection: MultiplexedConnection,
+    connection: &RespConnection,
     Asking { provider, clock }: Asking<'_>,
 ) -> Result<Option<Instant>, StoreError> {
     let (credentials, again) = provider.ask(clock).await?;
     let (username, password) = user_of(&credentials);
-    let mut auth = redis::cmd("AUTH");
+    let mut auth = Command::new("AUTH");
     auth.arg(username).arg(password);
-    let reply = auth.query_async::<()>(&mut connection).await;
+    let reply = connection.query::<()>(&auth).await;
     reply.map_err(|error| errors::store_error(&error))?;
     Ok(again)
 }

@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_store::{ClientMessage, HandedOver, Link, Listener, StoreError, StoreErrorKind, Trust};
-use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
+use lock_store::{ClientMessage, HandedOver, Link, Listener, Trust};
+use redis::RedisError;
 
 use super::client_channels::ClientChannels;
 use super::connection::Connection;
 use super::messages;
 use super::subscribe::Subscriptions;
+use crate::errors;
 use crate::names::Prefix;
+use crate::resp::Hears;
 
 /// In a cluster: whether the node of a connection is the only one that can have granted the locks
 /// of a channel. Otherwise a message of one node may be older than a reply of another.
@@ -18,8 +20,6 @@ pub(crate) type Believes = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 /// Hears one connection.
 pub(super) struct PushHandler {
     pub(super) link: Link,
-    /// Whether a caller's runtime drives it, beside the one of the client's thread.
-    pub(super) of_runtime: bool,
     pub(super) listener: Weak<dyn Listener>,
     pub(super) messages_are_hints: bool,
     pub(super) connection: Weak<Connection>,
@@ -28,57 +28,9 @@ pub(super) struct PushHandler {
     pub(super) channels: Option<Arc<ClientChannels>>,
 }
 
-impl PushHandler {
-    /// The settings of the connection that it hears.
-    pub(super) fn config(self) -> AsyncConnectionConfig {
-        AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None)
-            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                self.hear(push);
-                Ok(())
-            })
-    }
-
-    /// A push message of the server, or the redis crate's word that the connection is gone.
-    fn hear(&self, push: PushInfo) {
-        match push.kind {
-            PushKind::Disconnection => self.broken(StoreError::new(
-                StoreErrorKind::Disconnected,
-                "the connection was closed",
-            )),
-            // This is told before the redis crate gives it to a command as its reply.
-            PushKind::SUnsubscribe | PushKind::Unsubscribe
-                if !self.has_asked_for_end(&push.data) =>
-            {
-                self.broken(self.subscriptions.mix_up());
-            }
-            PushKind::Message | PushKind::SMessage => self.message(&push.data),
-            _ => {}
-        }
-    }
-
-    fn has_asked_for_end(&self, data: &[Value]) -> bool {
-        match data {
-            [Value::BulkString(channel), ..] => self.subscriptions.has_asked_for_end(channel),
-            _ => false,
-        }
-    }
-
-    fn broken(&self, error: StoreError) {
-        match self.connection.upgrade() {
-            Some(connection) if self.of_runtime => {
-                connection.do_without(self.link, connection.context.clock.now());
-            }
-            Some(connection) => connection.report(self.link, error),
-            None => {}
-        }
-    }
-
-    fn message(&self, data: &[Value]) {
-        let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
-            return;
-        };
+impl Hears for PushHandler {
+    fn message(&self, channel: &[u8], payload: &[u8]) {
+        self.subscriptions.note_message();
         if Prefix::is_of_client(channel) {
             // Nothing else comes this way, and no grant.
             let message = self.of_client(channel, payload);
@@ -99,6 +51,28 @@ impl PushHandler {
         }
     }
 
+    /// Its slot went to another node. Who waits there finds it.
+    fn unsubscribed(&self, channel: &[u8]) {
+        self.subscriptions.forget_ended(channel);
+        if let Some(listener) = self.listener.upgrade() {
+            listener.recheck();
+        }
+    }
+
+    fn late(&self) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.doubt(self.link);
+        }
+    }
+
+    fn ended(&self, error: &RedisError) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.report(self.link, errors::store_error(error));
+        }
+    }
+}
+
+impl PushHandler {
     /// What another client says, over any connection.
     fn of_client(&self, channel: &[u8], payload: &[u8]) -> Option<ClientMessage> {
         self.channels.as_ref()?.read(channel, payload)
@@ -108,8 +82,7 @@ impl PushHandler {
         // A message of a connection that was replaced may be older than replies of the new one; a
         // message of a node that no longer has the slot, than replies of the node that has it.
         let current = self.connection.upgrade();
-        let current =
-            current.is_some_and(|connection| connection.is_current(self.link, self.of_runtime));
+        let current = current.is_some_and(|connection| connection.link() == self.link);
         let believed = || self.believes.as_ref().is_none_or(|it| it(channel));
         if !current || !believed() {
             return;

@@ -1,17 +1,12 @@
 //! [`Request`]: one command, or one script, whichever connection it goes over.
 
 use lock_store::Instant;
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 
 use super::connected::Connected;
-use super::pipeline;
 use crate::errors;
+use crate::resp::{Command, Limits};
 use crate::scripts::Form;
-
-/// What the script of one lock takes.
-const USUAL_ARGUMENTS: usize = 16;
-const USUAL_BYTES: usize = 384;
 
 /// What is sent. It can be sent again, to another server.
 pub(crate) struct Request {
@@ -19,7 +14,7 @@ pub(crate) struct Request {
     /// Subscribed to before it is sent.
     channel: Option<String>,
     /// Sent in one piece with it. The reply is then a pair.
-    behind: Option<Cmd>,
+    behind: Option<Command>,
     /// It can be sent in parts, so it does not wait for its keys to be in one place.
     divisible: bool,
     is_repeated: bool,
@@ -27,13 +22,13 @@ pub(crate) struct Request {
 }
 
 enum Action {
-    Command(Cmd),
+    Command(Command),
     /// As it is sent to a server that knows the script.
-    Script(&'static Form, Cmd),
+    Script(&'static Form, Command),
 }
 
 impl Request {
-    pub(crate) fn command(command: Cmd) -> Self {
+    pub(crate) fn command(command: Command) -> Self {
         Self {
             action: Action::Command(command),
             channel: None,
@@ -44,9 +39,9 @@ impl Request {
         }
     }
 
-    pub(crate) fn script(script: &'static Form, arguments: impl FnOnce(&mut Cmd)) -> Self {
-        let mut by_hash = Cmd::with_capacity(USUAL_ARGUMENTS, USUAL_BYTES);
-        by_hash.arg("EVALSHA").arg(script.hash());
+    pub(crate) fn script(script: &'static Form, arguments: impl FnOnce(&mut Command)) -> Self {
+        let mut by_hash = Command::new("EVALSHA");
+        by_hash.arg(script.hash());
         arguments(&mut by_hash);
         Self {
             action: Action::Script(script, by_hash),
@@ -59,7 +54,7 @@ impl Request {
     }
 
     /// With another command behind it, in one piece. The replies come as a pair.
-    pub(crate) fn followed_by(self, behind: Cmd) -> Self {
+    pub(crate) fn followed_by(self, behind: Command) -> Self {
         let behind = Some(behind);
         Self { behind, ..self }
     }
@@ -111,19 +106,14 @@ impl Request {
         self.behind.is_some()
     }
 
-    /// Whether messages are heard over the connection that it goes over.
-    pub(crate) fn listens(&self) -> bool {
-        self.channel.is_some()
-    }
-
     /// The command for a server that knows the script.
-    pub(crate) fn by_hash(&self) -> Cmd {
+    pub(crate) fn by_hash(&self) -> &Command {
         let (Action::Command(command) | Action::Script(_, command)) = &self.action;
-        command.clone()
+        command
     }
 
     /// The command for a server that may not know the script.
-    pub(crate) fn by_text(&self) -> Cmd {
+    pub(crate) fn by_text(&self) -> Command {
         match &self.action {
             Action::Command(command) => command.clone(),
             Action::Script(script, by_hash) => script.by_text(by_hash),
@@ -131,37 +121,44 @@ impl Request {
     }
 
     /// Sends it. `asking` announces it to the node of a cluster that is about to get the slot.
-    pub(crate) async fn run(&self, up: &Connected, asking: bool) -> Result<Value, RedisError> {
-        let connection = &mut up.connection.clone();
+    pub(crate) async fn run(
+        &self,
+        up: &Connected,
+        asking: bool,
+        limits: Limits,
+    ) -> Result<Value, RedisError> {
         if let Some(channel) = &self.channel {
-            let subscribe = up.subscriptions.subscribe(connection, channel, asking);
+            let subscribe =
+                up.subscriptions
+                    .subscribe(&up.connection, channel, asking, Some(limits));
             // Boxed, like everything rare here: every command has room for the largest of what it
             // may wait for.
             Box::pin(subscribe).await?;
         }
-        match &self.action {
-            Action::Command(command) => self.send(connection, command, asking).await,
-            Action::Script(script, by_hash) => match self.send(connection, by_hash, asking).await {
-                Err(error) if errors::is_no_script(&error) => {
-                    let by_text = script.by_text(by_hash);
-                    Box::pin(self.send(connection, &by_text, asking)).await
-                }
-                reply => reply,
-            },
+        let by_hash = self.by_hash();
+        match (self.send(up, by_hash, asking, limits).await, &self.action) {
+            (Err(error), Action::Script(script, by_hash)) if errors::is_no_script(&error) => {
+                let by_text = script.by_text(by_hash);
+                Box::pin(self.send(up, &by_text, asking, limits)).await
+            }
+            (reply, _) => reply,
         }
     }
 
     async fn send(
         &self,
-        connection: &mut MultiplexedConnection,
-        command: &Cmd,
+        up: &Connected,
+        command: &Command,
         asking: bool,
+        limits: Limits,
     ) -> Result<Value, RedisError> {
+        let (connection, limits) = (&up.connection, Some(limits));
         let Some(behind) = &self.behind else {
-            return pipeline::send(connection, command, asking).await;
+            return connection.send(command, asking, limits).await;
         };
-        let both = pipeline::send_together(connection, command, asking, Some(behind));
-        let (reply, last) = Box::pin(both).await?;
-        Ok(Value::Array(vec![reply, last]))
+        let both = [command, behind];
+        let both = connection.send_together(&both, asking, limits);
+        let both: Result<Vec<Value>, _> = Box::pin(both).await?.into_iter().collect();
+        both.map(Value::Array)
     }
 }

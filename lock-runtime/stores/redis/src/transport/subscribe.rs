@@ -1,19 +1,19 @@
 //! SUBSCRIBE and SSUBSCRIBE: the channels that one connection listens on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
+use futures_util::future::try_join_all;
+use lock_store::{Clock, Instant, Mutex, StoreErrorKind};
 use redis::RedisError;
-use redis::aio::MultiplexedConnection;
-use tokio::sync::{OnceCell, RwLock};
+use tokio::sync::{OnceCell, RwLock, watch};
 
 use super::client_channels::ClientChannels;
-use super::pipeline;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::resp::{Limits, RespConnection};
 
 /// A channel is given up when nobody used it between two looks, and its view is not in use. Where
 /// views are not known (beyond 1,024), whoever waits uses it each second.
@@ -36,16 +36,14 @@ pub(crate) struct Subscriptions {
     /// Held while a subscription is made, and exclusively while some end: each is sent after what
     /// the state says was before it.
     order: Arc<RwLock<()>>,
-    /// See [`mix_up`](Self::mix_up).
-    mixed_up: AtomicBool,
+    /// Whether messages come; `None` until that is known.
+    hears: watch::Sender<Option<bool>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// One for each namespace that somebody waits in, and in a cluster for each slot of it.
     channels: HashMap<String, Subscription>,
-    /// Those whose end is asked for and not told yet.
-    ending: HashSet<String>,
     /// Whether a task looks for unused ones.
     is_looked_after: bool,
 }
@@ -66,16 +64,17 @@ impl Subscriptions {
             views: context.channels.clone(),
             state: Mutex::default(),
             order: Arc::default(),
-            mixed_up: AtomicBool::new(false),
+            hears: watch::Sender::new(None),
         })
     }
 
     /// Listens on a channel of this connection, once.
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
-        connection: &MultiplexedConnection,
+        connection: &RespConnection,
         channel: &str,
         asking: bool,
+        limits: Option<Limits>,
     ) -> Result<(), RedisError> {
         let made = {
             let mut state = self.state.lock();
@@ -96,22 +95,37 @@ impl Subscriptions {
         }
         // A task of the client subscribes: others wait for it as well, and the first caller may
         // stop polling.
-        let (mut connection, channel) = (connection.clone(), channel.to_owned());
-        let (sharded, order) = (self.sharded, Arc::clone(&self.order));
+        let (connection, channel) = (connection.clone(), channel.to_owned());
+        let (word, order) = (self.word(), Arc::clone(&self.order));
         let subscribed = self.clock.handle().spawn(async move {
             let _in_order = order.read().await;
-            let subscribe = async || send(&mut connection, sharded, &channel, asking).await;
+            let subscribe = async || {
+                let subscribed = connection.subscribe(word, &channel, asking, limits);
+                subscribed.await
+            };
             made.get_or_try_init(subscribe).await.copied()
         });
-        subscribed.await.unwrap_or_else(|_| {
-            let ended = std::io::Error::other("the client's thread has ended");
-            Err(RedisError::from(ended))
-        })
+        let subscribed = match limits {
+            Some(limits) => self.clock.by(limits.by, subscribed).await,
+            None => Some(subscribed.await),
+        };
+        match subscribed {
+            Some(Ok(subscribed)) => subscribed,
+            Some(Err(_)) => Err(io::Error::other("the client's thread has ended").into()),
+            None => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.sharded {
+            true => "SSUBSCRIBE",
+            false => "SUBSCRIBE",
+        }
     }
 
     /// Starts the task that gives up unused channels, unless it runs. It ends with the last of
     /// them.
-    fn look_after(self: &Arc<Self>, state: &mut State, connection: &MultiplexedConnection) {
+    fn look_after(self: &Arc<Self>, state: &mut State, connection: &RespConnection) {
         if std::mem::replace(&mut state.is_looked_after, true) {
             return;
         }
@@ -132,8 +146,7 @@ impl Subscriptions {
                     unused
                 };
                 // A node ends a subscription of itself when its slot goes elsewhere, in the words
-                // of a reply, and then refuses to end it: each reply after that would go to the
-                // wrong command. So there it ends with the connection.
+                // of a reply, and then refuses to end it. So there it ends with the connection.
                 if subscriptions.sharded {
                     continue;
                 }
@@ -156,7 +169,7 @@ impl Subscriptions {
     /// goes on to hear what is of no use.
     async fn end(
         &self,
-        connection: &MultiplexedConnection,
+        connection: &RespConnection,
         channels: &[String],
         is_back: impl Fn(&str) -> bool,
     ) {
@@ -164,10 +177,10 @@ impl Subscriptions {
             let _alone = self.order.write().await;
             let mut unused = channels.to_vec();
             unused.retain(|channel| !is_back(channel));
-            self.state.lock().ending.extend(unused.iter().cloned());
-            let ended = pipeline::send_all(&mut connection.clone(), "UNSUBSCRIBE", &unused).await;
-            self.state.lock().ending.clear();
-            if let Err(error) = ended {
+            let ended = unused
+                .iter()
+                .map(|channel| connection.subscribe("UNSUBSCRIBE", channel, false, None));
+            if let Err(error) = try_join_all(ended).await {
                 let error = errors::store_error(&error);
                 tracing::debug!(%error, "subscriptions go on that nobody uses");
             }
@@ -177,7 +190,7 @@ impl Subscriptions {
     /// Listens in the background no longer on these channels of the client's own.
     pub(super) fn forget(
         self: &Arc<Self>,
-        connection: &MultiplexedConnection,
+        connection: &RespConnection,
         channels: Vec<String>,
         own: Arc<ClientChannels>,
     ) {
@@ -192,11 +205,11 @@ impl Subscriptions {
     /// own. Who may not subscribe hears nothing there.
     pub(super) fn hear(
         &self,
-        connection: &MultiplexedConnection,
+        connection: &RespConnection,
         channels: Vec<String>,
         own: Arc<ClientChannels>,
     ) {
-        let (mut connection, order) = (connection.clone(), Arc::clone(&self.order));
+        let (connection, order) = (connection.clone(), Arc::clone(&self.order));
         self.clock.spawn(async move {
             // One refused channel refuses the whole command: the first is the client's own.
             for channel in channels {
@@ -205,7 +218,8 @@ impl Subscriptions {
                 if !own.has(&channel) {
                     continue;
                 }
-                if let Err(error) = connection.subscribe(channel).await {
+                let subscribed = connection.subscribe("SUBSCRIBE", &channel, false, None);
+                if let Err(error) = subscribed.await {
                     let error = errors::store_error(&error);
                     tracing::debug!(%error, "this client does not hear other clients there");
                     if error.kind() != StoreErrorKind::Denied {
@@ -226,25 +240,41 @@ impl Subscriptions {
         made.map(|(channel, _)| channel.clone()).collect()
     }
 
-    /// Whether the end of a subscription is what this client asked for. It is told once.
-    pub(super) fn has_asked_for_end(&self, channel: &[u8]) -> bool {
-        std::str::from_utf8(channel).is_ok_and(|channel| self.state.lock().ending.remove(channel))
-    }
-
-    /// A subscription ended that we did not give up: its slot went to another node. The redis crate
-    /// takes the server's word of that for the reply to some command, so from now on each reply may
-    /// belong to another command.
-    pub(crate) fn mix_up(&self) -> StoreError {
-        self.mixed_up.store(true, Ordering::Release);
-        mixed_up()
-    }
-
-    /// An error if replies may belong to other commands.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        match self.mixed_up.load(Ordering::Acquire) {
-            true => Err(mixed_up()),
-            false => Ok(()),
+    /// The server ended this subscription on its own.
+    pub(super) fn forget_ended(&self, channel: &[u8]) {
+        if let Ok(channel) = std::str::from_utf8(channel) {
+            self.state.lock().channels.remove(channel);
         }
+    }
+
+    /// Notes that a message has come.
+    pub(super) fn note_message(&self) {
+        let is_new = *self.hears.borrow() != Some(true);
+        if is_new {
+            self.hears.send_replace(Some(true));
+        }
+    }
+
+    /// Notes that messages should have come, and none has.
+    pub(super) fn note_silence(&self) {
+        self.hears.send_if_modified(|hears| {
+            let is_unknown = hears.is_none();
+            *hears = hears.or(Some(false));
+            is_unknown
+        });
+    }
+
+    pub(super) async fn until_heard(&self) {
+        let mut hears = self.hears.subscribe();
+        // The sender lives as long as this.
+        let _ = hears.wait_for(|hears| *hears == Some(true)).await;
+    }
+
+    /// Whether messages come, as soon as it is known; `None` if it is not by then.
+    pub(crate) async fn are_heard(&self, by: Instant) -> Option<bool> {
+        let mut hears = self.hears.subscribe();
+        let known = hears.wait_for(|hears| hears.is_some());
+        *self.clock.by(by, known).await?.ok()?
     }
 }
 
@@ -263,24 +293,4 @@ impl State {
         let mut channels = self.channels.keys();
         channels.any(|channel| !channel.starts_with(kept))
     }
-}
-
-async fn send(
-    connection: &mut MultiplexedConnection,
-    sharded: bool,
-    channel: &str,
-    asking: bool,
-) -> Result<(), RedisError> {
-    if !sharded {
-        return connection.subscribe(channel).await;
-    }
-    let mut subscribe = redis::cmd("SSUBSCRIBE");
-    subscribe.arg(channel);
-    let reply = pipeline::send(connection, &subscribe, asking);
-    reply.await.map(drop)
-}
-
-fn mixed_up() -> StoreError {
-    let text = "the slot of a lock that is waited for went to another node";
-    StoreError::new(StoreErrorKind::Disconnected, text)
 }

@@ -1,4 +1,9 @@
 //! [`open`]: a connection, and the task that makes and replaces it.
+//!
+//! A firewall that forgets a quiet connection swallows what goes over it from then on, and says
+//! nothing. So when an answer is late, the connection is asked for a sign of life, and at the same
+//! time another one is made: if that is there first, the first is dead. A slow server, or a slow
+//! way to it, answers first.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -8,17 +13,18 @@ use std::time::Duration;
 
 use lock_store::timing::{BACKOFF_MAX, backoff};
 use lock_store::{Clock, Link, Listener, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
+use redis::Value;
 use tokio::sync::{Notify, mpsc};
 
 use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
-use super::doubt::{TRUSTED_FOR, sign_of_life};
+use super::proof::Proof;
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::commands::needs::Tried;
 use crate::context::ClientContext;
+use crate::resp::{Command, Hears, RespConnection};
 use crate::topology::address::name_of;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::progress::Progress;
@@ -35,6 +41,9 @@ const WANTED_BACKOFF: Duration = Duration::from_millis(250);
 /// How soon a server that is loading, or has denied something, is tried again.
 const TRIED_AGAIN: Duration = Duration::from_millis(250);
 
+/// A connection that was only slow is doubted again after this time.
+const TRUSTED_FOR: Duration = Duration::from_secs(30);
+
 /// Starts to connect, in the background. `links` counts the links of all connections of a store.
 pub(crate) fn open(
     endpoint: Endpoint,
@@ -43,9 +52,7 @@ pub(crate) fn open(
     believes: Option<Believes>,
 ) -> Arc<Connection> {
     let (report, reports) = mpsc::unbounded_channel();
-    let allows_runtimes = believes.is_none() && !matches!(endpoint, Endpoint::Member(..));
-    let server = endpoint.name();
-    let connection = Connection::new(context.clone(), server, links, allows_runtimes, report);
+    let connection = Connection::new(context.clone(), endpoint.name(), links, report);
     let progress = connection.progress();
     let connection = Arc::new(connection);
     let runtime = context.clock.handle().clone();
@@ -93,7 +100,7 @@ impl Supervisor {
     async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>) {
         let clock = &self.context.clock;
         let (mut failures, mut channels) = (0_u32, Vec::new());
-        let mut replacement = None;
+        let (mut replacement, mut is_told) = (None, false);
         loop {
             let Some(shared) = self.connection.upgrade() else {
                 return;
@@ -124,9 +131,16 @@ impl Supervisor {
                     let up_since = clock.now();
                     let left = self.until_left(link, reached, &subscriptions, &mut reports);
                     let refused = refusal(self.tried(&connection), is_tried, &denied, clock);
+                    let proof = Proof {
+                        connection: &connection,
+                        subscriptions: &subscriptions,
+                        context: &self.context,
+                        server: &server,
+                    };
                     let left = tokio::select! {
                         left = left => left,
                         error = refused => self.leave(link, error.of(&server)),
+                        never = proof.find(&mut is_told) => match never {},
                     };
                     let Some(left) = left else {
                         return;
@@ -210,7 +224,6 @@ impl Supervisor {
             let link = shared.map_or(Link(0), |shared| shared.next_link());
             let handler = PushHandler {
                 link,
-                of_runtime: false,
                 listener: self.context.listener.clone(),
                 messages_are_hints: self.context.messages_are_hints,
                 connection: self.connection.clone(),
@@ -218,7 +231,7 @@ impl Supervisor {
                 subscriptions: Arc::clone(&subscriptions),
                 channels: self.context.channels.clone(),
             };
-            (handler.config(), (link, subscriptions))
+            (Box::new(handler) as Box<dyn Hears>, (link, subscriptions))
         };
         let (context, addresses, progress) = (&self.context, &self.addresses, &self.progress);
         let reached = self
@@ -231,12 +244,11 @@ impl Supervisor {
         let up = Connected {
             link,
             connection: reached.dialed.connection.clone(),
-            driver: reached.dialed.driver.clone(),
+            _driver: Arc::clone(&reached.dialed.driver),
             since: clock.now(),
             client: Arc::clone(&reached.client),
             counts_from: reached.counts_from,
             subscriptions,
-            traffic: Arc::clone(&reached.dialed.traffic),
         };
         let by = clock.now() + context.timeouts.connect;
         // One that takes no writes for a while, as during a failover, does not answer yet.
@@ -259,7 +271,7 @@ impl Supervisor {
     }
 
     /// Tries whether the user can do here what locks need. It may be another user than before.
-    fn tried(&self, connection: &MultiplexedConnection) -> Tried<'_> {
+    fn tried(&self, connection: &RespConnection) -> Tried<'_> {
         Tried {
             connection: connection.clone(),
             namespace: &self.context.namespace,
@@ -273,7 +285,7 @@ impl Supervisor {
     async fn until_left(
         &self,
         link: Link,
-        mut reached: Reached,
+        reached: Reached,
         subscriptions: &Subscriptions,
         reports: &mut mpsc::UnboundedReceiver<Report>,
     ) -> Option<Left> {
@@ -284,7 +296,7 @@ impl Supervisor {
         let (tried, context) = (self.tried(&same), &self.context);
         let renewal = keep_authenticated(same, context, renew_at, &server, Some(tried));
         let mut renewal = Box::pin(renewal);
-        let outdated = self.endpoint.outdated(&mut reached, &self.context);
+        let outdated = self.endpoint.outdated(&reached, &self.context);
         let mut outdated = std::pin::pin!(outdated);
         let (mut another, mut trusted_until) = (None, clock.now());
         let error = loop {
@@ -297,19 +309,16 @@ impl Supervisor {
             tokio::select! {
                 report = reports.recv() => match report? {
                     Report::Broken(over, error) if over == link => break error.of(&server),
-                    Report::Late { over, main } if main == link => {
+                    Report::Late(over) if over == link => {
                         if another.is_none() && clock.now() >= trusted_until {
-                            let shared = self.connection.upgrade()?;
-                            let doubted = shared.connected_of(over);
                             let channels = self.channels(subscriptions);
-                            another = doubted.map(|doubted| {
-                                Box::pin(async move {
-                                    self.replacement(&doubted, over != main, &channels).await
-                                })
-                            });
+                            let doubted = &reached.dialed.connection;
+                            another = Some(Box::pin(async move {
+                                self.replacement(doubted, &channels).await
+                            }));
                         }
                     }
-                    Report::Broken(..) | Report::Late { .. } => {}
+                    Report::Broken(..) | Report::Late(_) => {}
                 },
                 error = &mut outdated => break error,
                 error = &mut renewal => break error.of(&server),
@@ -332,15 +341,10 @@ impl Supervisor {
     }
 
     /// Another connection, if that is there before a sign of life of this one.
-    async fn replacement(
-        &self,
-        doubted: &Connected,
-        of_runtime: bool,
-        channels: &[String],
-    ) -> Option<Made> {
+    async fn replacement(&self, doubted: &RespConnection, channels: &[String]) -> Option<Made> {
         let (clock, began) = (&self.context.clock, self.context.clock.now());
-        let (mark, reads) = (doubted.mark(), doubted.traffic.reads());
-        let mut alive = pin!(sign_of_life(&doubted.connection));
+        let reads = doubted.reads();
+        let mut alive = pin!(sign_of_life(doubted));
         let made = tokio::select! {
             biased;
             () = &mut alive => None,
@@ -351,11 +355,8 @@ impl Supervisor {
         let command = self.context.timeouts.command;
         let more = took.clamp(command / 10, command / 5);
         let is_alive = clock.by(clock.now() + more, alive).await.is_some();
-        // A caller's runtime may not have written the question yet. Or it stands behind a thousand
-        // commands.
-        let traffic = &doubted.traffic;
-        let is_asked = !of_runtime || traffic.has_written_since(mark);
-        let is_silent = is_asked && traffic.reads() == reads;
+        // The question may stand behind a thousand commands.
+        let is_silent = doubted.reads() == reads;
         (is_silent && !is_alive).then_some(made)
     }
 
@@ -386,8 +387,7 @@ async fn refusal(
         match tried.expect().await {
             Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
-            // A connection that breaks is left anyway.
-            Err(_) => return pending().await,
+            Err(_) => is_tried = false,
         }
     }
 }
@@ -395,7 +395,9 @@ async fn refusal(
 /// Listens on what an earlier connection listened on.
 async fn listen_again(up: &Connected, channels: &[String]) -> Result<(), StoreError> {
     for channel in channels {
-        let subscribed = up.subscriptions.subscribe(&up.connection, channel, false);
+        let subscribed = up
+            .subscriptions
+            .subscribe(&up.connection, channel, false, None);
         let subscribed = subscribed.await;
         match subscribed.map_err(|error| errors::store_error(&error)) {
             // Whoever waits there is told so; others are not concerned.
@@ -404,6 +406,15 @@ async fn listen_again(up: &Connected, channels: &[String]) -> Result<(), StoreEr
         }
     }
     Ok(())
+}
+
+/// Waits for a sign of life, which never comes from a dead connection.
+async fn sign_of_life(over: &RespConnection) {
+    let answer = over.query::<Value>(&Command::new("PING")).await;
+    // A refusal is one, too.
+    if answer.is_err_and(|error| errors::kind(&error) == StoreErrorKind::Disconnected) {
+        pending::<()>().await;
+    }
 }
 
 fn stayed_silent() -> StoreError {

@@ -1,0 +1,143 @@
+//! [`Command`]: one command, as it goes over the wire.
+
+use std::io;
+
+use redis::{RedisWrite, ToRedisArgs};
+
+/// What the script of one lock takes.
+const USUAL_BYTES: usize = 384;
+
+/// One command. It can be sent again.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    arguments: usize,
+    /// The arguments, each with its length.
+    bytes: Vec<u8>,
+}
+
+impl Command {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut command = Self {
+            arguments: 0,
+            bytes: Vec::with_capacity(USUAL_BYTES),
+        };
+        command.write_arg(name.as_bytes());
+        command
+    }
+
+    pub(crate) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
+        argument.write_redis_args(self);
+        self
+    }
+
+    /// Another command with the arguments that this one has behind the first `skipped`.
+    pub(crate) fn with_rest_of(&mut self, other: &Self, skipped: usize) {
+        let mut rest = other.bytes.as_slice();
+        for _ in 0..skipped {
+            let Some(line) = rest.iter().position(|byte| *byte == b'\n') else {
+                return;
+            };
+            let length = number_in(&rest[1..line - 1]);
+            rest = rest.get(line + 1 + length + 2..).unwrap_or_default();
+        }
+        self.arguments += other.arguments - skipped;
+        self.bytes.extend_from_slice(rest);
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        line(out, b'*', self.arguments);
+        out.extend_from_slice(&self.bytes);
+    }
+}
+
+impl RedisWrite for Command {
+    fn write_arg(&mut self, argument: &[u8]) {
+        self.arguments += 1;
+        line(&mut self.bytes, b'$', argument.len());
+        self.bytes.extend_from_slice(argument);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    fn writer_for_next_arg(&mut self) -> impl io::Write + '_ {
+        let written = Vec::new();
+        NextArgument {
+            command: self,
+            written,
+        }
+    }
+}
+
+/// An argument whose length is not known yet.
+struct NextArgument<'c> {
+    command: &'c mut Command,
+    written: Vec<u8>,
+}
+
+impl io::Write for NextArgument<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for NextArgument<'_> {
+    fn drop(&mut self) {
+        self.command.write_arg(&self.written);
+    }
+}
+
+/// A line with a number.
+fn line(out: &mut Vec<u8>, kind: u8, number: usize) {
+    // 20 digits, between the kind and the end.
+    let (mut text, mut at, mut rest) = ([b'\n'; 23], 21, number);
+    text[21] = b'\r';
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text[at - 1] = kind;
+    out.extend_from_slice(&text[at - 1..]);
+}
+
+fn number_in(digits: &[u8]) -> usize {
+    let digit = |number: usize, digit: &u8| number * 10 + usize::from(digit - b'0');
+    digits.iter().fold(0, digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_what_the_redis_crate_writes() {
+        let (mut ours, mut theirs) = (Command::new("SET"), redis::cmd("SET"));
+        for length in [0, 1, 9, 10, 99, 100, 1000] {
+            let argument = "x".repeat(length);
+            ours.arg(&argument).arg(length).arg(-7).arg(1.5);
+            theirs.arg(&argument).arg(length).arg(-7).arg(1.5);
+        }
+        let (mut out, pieces) = (Vec::new(), ["a", "b"]);
+        ours.arg(&pieces[..]).write(&mut out);
+        assert_eq!(out, theirs.arg(&pieces[..]).get_packed_command());
+    }
+
+    #[test]
+    fn the_arguments_of_another_are_taken_over() {
+        let mut other = Command::new("EVALSHA");
+        other.arg("hash").arg("a\r\nb").arg("");
+        let (mut command, mut out) = (Command::new("EVAL"), Vec::new());
+        command.arg("code").with_rest_of(&other, 2);
+        command.write(&mut out);
+        assert_eq!(
+            out,
+            b"*4\r\n$4\r\nEVAL\r\n$4\r\ncode\r\n$4\r\na\r\nb\r\n$0\r\n\r\n"
+        );
+    }
+}

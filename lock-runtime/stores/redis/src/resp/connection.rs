@@ -1,0 +1,304 @@
+//! [`RespConnection`]: sends commands over one connection.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use lock_store::Mutex;
+use redis::{FromRedisValue, RedisError, Value};
+
+use super::command::Command;
+use super::limits::Limits;
+use super::queue::{Outcome, Queue};
+use super::socket::Writer;
+
+/// One connection. Commands over it are carried out in the order in which they are sent. It ends
+/// with its [`Driver`](super::Driver).
+#[derive(Clone)]
+pub(crate) struct RespConnection {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What callers and the connection's task share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    /// The connection's task.
+    pub(super) task: AtomicWaker,
+}
+
+impl fmt::Debug for RespConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RespConnection")
+    }
+}
+
+impl RespConnection {
+    pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
+        let queue = Mutex::new(Queue::new(writer, command_timeout));
+        let task = AtomicWaker::new();
+        let shared = Arc::new(Shared { queue, task });
+        Self { shared }
+    }
+
+    /// How often something was read so far.
+    pub(crate) fn reads(&self) -> u64 {
+        self.shared.lock().reads
+    }
+
+    /// Another connection is there in its place: who sends again need not wait for this one.
+    pub(crate) fn replace(&self) {
+        let wakers = self.shared.lock().replace();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sends one command when it is polled.
+    pub(crate) fn send<'c>(
+        &'c self,
+        command: &'c Command,
+        asking: bool,
+        limits: Option<Limits>,
+    ) -> PendingReply<'c> {
+        PendingReply {
+            shared: &self.shared,
+            stage: Stage::Unsent {
+                command,
+                asking,
+                limits,
+            },
+            writes: false,
+        }
+    }
+
+    /// Sends a command without a time limit, and reads its reply.
+    pub(crate) async fn query<T: FromRedisValue>(
+        &self,
+        command: &Command,
+    ) -> Result<T, RedisError> {
+        Ok(T::from_redis_value(self.send(command, false, None).await?)?)
+    }
+
+    /// Sends commands in one piece: nobody's command comes between them. Their replies; an error if
+    /// one of them does not come. `asking` announces the first to the node of a cluster that is
+    /// about to get the slot.
+    pub(crate) async fn send_together(
+        &self,
+        commands: &[&Command],
+        asking: bool,
+        limits: Option<Limits>,
+    ) -> Result<Vec<Outcome>, RedisError> {
+        let sent: Vec<PendingReply<'_>> = {
+            let mut queue = self.shared.lock();
+            if asking {
+                queue.add_unawaited(&Command::new("ASKING"));
+            }
+            let mut pending = Vec::with_capacity(commands.len());
+            for command in commands {
+                let number = queue.add(command, None, limits);
+                pending.push(PendingReply {
+                    shared: &self.shared,
+                    stage: Stage::Sent { number },
+                    writes: false,
+                });
+            }
+            self.shared.write(queue, limits.as_ref());
+            pending
+        };
+        let mut replies = Vec::with_capacity(sent.len());
+        for reply in sent {
+            let reply = reply.await;
+            if let Err(error) = &reply
+                && (error.is_io_error() || error.is_connection_dropped())
+            {
+                return Err(error.clone());
+            }
+            replies.push(reply);
+        }
+        Ok(replies)
+    }
+
+    /// Begins or ends to listen on a channel: `SUBSCRIBE`, `SSUBSCRIBE` or `UNSUBSCRIBE`. The
+    /// server answers with the same word.
+    pub(crate) async fn subscribe(
+        &self,
+        word: &'static str,
+        channel: &str,
+        asking: bool,
+        limits: Option<Limits>,
+    ) -> Result<(), RedisError> {
+        let mut command = Command::new(word);
+        command.arg(channel);
+        let answered = match word {
+            "SUBSCRIBE" => "subscribe",
+            "SSUBSCRIBE" => "ssubscribe",
+            _ => "unsubscribe",
+        };
+        let number = {
+            let mut queue = self.shared.lock();
+            if asking {
+                queue.add_unawaited(&Command::new("ASKING"));
+            }
+            let number = queue.add(&command, Some((answered, channel.to_owned())), limits);
+            self.shared.write(queue, limits.as_ref());
+            number
+        };
+        let reply = PendingReply {
+            shared: &self.shared,
+            stage: Stage::Sent { number },
+            writes: false,
+        };
+        reply.await.map(drop)
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock()
+    }
+
+    /// Writes what is unsent, or has the task write it.
+    pub(super) fn write<'q>(&'q self, mut queue: MutexGuard<'q, Queue>, limits: Option<&Limits>) {
+        let mut wakes = limits.is_some_and(|limits| queue.hurry_look(limits));
+        loop {
+            let Some(writer) = queue.writer.clone() else {
+                // It may write for several, once.
+                wakes |= !std::mem::replace(&mut queue.is_task_woken, true);
+                break;
+            };
+            let Some(bytes) = queue.take_unsent() else {
+                break;
+            };
+            drop(queue);
+            let (written, result) = writer.write(&bytes);
+            queue = self.lock();
+            if queue.put_back(bytes, written) {
+                continue;
+            }
+            wakes = true;
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => queue.is_full = true,
+                Err(error) => {
+                    let wakers = queue.end(error.into());
+                    drop(queue);
+                    wakers.into_iter().for_each(Waker::wake);
+                    self.task.wake();
+                    return;
+                }
+                Ok(()) => {}
+            }
+            break;
+        }
+        drop(queue);
+        if wakes {
+            self.task.wake();
+        }
+    }
+}
+
+/// The reply to a command. Dropped before it is there, the command is carried out all the same if
+/// it was polled.
+#[derive(Debug)]
+pub(crate) struct PendingReply<'c> {
+    shared: &'c Arc<Shared>,
+    stage: Stage<'c>,
+    /// Whether others of this thread have left it to this one to write.
+    writes: bool,
+}
+
+#[derive(Debug)]
+enum Stage<'c> {
+    Unsent {
+        command: &'c Command,
+        asking: bool,
+        limits: Option<Limits>,
+    },
+    Sent {
+        number: usize,
+    },
+    Done,
+}
+
+impl Future for PendingReply<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let this = &mut *self;
+        let mut queue = this.shared.lock();
+        match this.stage {
+            Stage::Unsent {
+                command,
+                asking,
+                limits,
+            } => {
+                if let Some(error) = queue.ended() {
+                    return Poll::Ready(Err(error.clone()));
+                }
+                let is_shared = queue.under_way() > 0;
+                if asking {
+                    queue.add_unawaited(&Command::new("ASKING"));
+                }
+                let number = queue.add(command, None, limits);
+                this.stage = Stage::Sent { number };
+                if let Some(outcome) = queue.poll(number, cx.waker()) {
+                    this.stage = Stage::Done;
+                    return Poll::Ready(outcome.and_then(Value::extract_error));
+                }
+                // The tasks that are ready now add their requests before this one writes.
+                if is_shared && queue.writer.is_some() {
+                    let here = this_thread();
+                    if queue.gathers != Some(here) {
+                        queue.gathers = Some(here);
+                        this.writes = true;
+                        cx.waker().wake_by_ref();
+                    }
+                    let wakes = limits.is_some_and(|limits| queue.hurry_look(&limits));
+                    drop(queue);
+                    if wakes {
+                        this.shared.task.wake();
+                    }
+                    return Poll::Pending;
+                }
+                this.shared.write(queue, limits.as_ref());
+                Poll::Pending
+            }
+            Stage::Sent { number } => {
+                let outcome = queue.poll(number, cx.waker());
+                if std::mem::take(&mut this.writes) {
+                    this.shared.write(queue, None);
+                }
+                match outcome {
+                    Some(outcome) => {
+                        this.stage = Stage::Done;
+                        Poll::Ready(outcome.and_then(Value::extract_error))
+                    }
+                    None => Poll::Pending,
+                }
+            }
+            Stage::Done => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for PendingReply<'_> {
+    fn drop(&mut self) {
+        if let Stage::Sent { number } = self.stage {
+            let mut queue = self.shared.lock();
+            queue.forget(number);
+            if self.writes {
+                self.shared.write(queue, None);
+            }
+        }
+    }
+}
+
+/// Tells this thread from others.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}

@@ -1,0 +1,26 @@
+//! A connection that speaks RESP3, made for many small commands.
+//!
+//! A request is written as RESP straight into one buffer, under a short mutex. Beside the buffer
+//! stands a queue: who awaits which reply. The caller itself writes the buffer to the socket. If
+//! others have requests under way, it first lets the tasks that are ready add theirs. A task on the
+//! client's own runtime reads, gives each reply to its request, and ends those whose time is over.
+//! It also writes what the callers can't: what the socket did not take, what a caller left unsent,
+//! and everything over TLS.
+//!
+//! So a caller needs no I/O of its own runtime, and a runtime that is blocked delays only its own
+//! replies.
+
+mod command;
+mod connection;
+mod decoder;
+mod driver;
+mod limits;
+mod queue;
+mod scanner;
+mod socket;
+
+pub(crate) use self::command::Command;
+pub(crate) use self::connection::RespConnection;
+pub(crate) use self::driver::{Driver, Hears, start};
+pub(crate) use self::limits::{Limits, late};
+pub(crate) use self::socket::Socket;

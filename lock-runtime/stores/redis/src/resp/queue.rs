@@ -1,0 +1,333 @@
+//! [`Queue`]: what is not written yet, and who awaits which reply.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use lock_store::Instant;
+use redis::{RedisError, Value};
+
+use super::command::Command;
+use super::limits::{Deadline, Limits, Look, Outlook};
+use super::socket::Writer;
+
+/// So many looks at the requests in a command's time, at least.
+const LOOKS: u32 = 8;
+/// A buffer that has grown beyond this is not kept.
+const KEPT: usize = 64 << 10;
+
+pub(super) type Outcome = Result<Value, RedisError>;
+
+/// A connection's state, under its mutex.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// What is not written yet.
+    out: Vec<u8>,
+    /// The next buffer.
+    spare: Vec<u8>,
+    /// Where callers write. Without one, the connection's task writes.
+    pub(super) writer: Option<Arc<Writer>>,
+    /// Somebody writes now, and will look for more.
+    pub(super) is_writing: bool,
+    /// The socket takes no more. The task waits until it does.
+    pub(super) is_full: bool,
+    /// The task was woken to write.
+    pub(super) is_task_woken: bool,
+    /// The thread whose ready tasks add their requests before one of them writes.
+    pub(super) gathers: Option<usize>,
+    /// Bytes over the whole life of the connection.
+    queued: u64,
+    written: u64,
+    /// How often something was read.
+    pub(super) reads: u64,
+    /// In the order of their commands.
+    awaited: VecDeque<Awaited>,
+    requests: Vec<UnderWay>,
+    /// The numbers of requests that are not in use.
+    free: Vec<usize>,
+    /// Why it ended.
+    ended: Option<RedisError>,
+    /// When the requests are looked at next; never if there are none.
+    pub(super) next_look: Option<Instant>,
+    /// There were requests since the last look.
+    was_used: bool,
+    /// Another connection is there in its place.
+    is_replaced: bool,
+    command_timeout: Duration,
+}
+
+/// What the server is going to say.
+#[derive(Debug)]
+struct Awaited {
+    /// `None` if nobody awaits it.
+    request: Option<usize>,
+    /// That a subscription was made or ended is told in a message: this word, with this channel.
+    message: Option<Box<(&'static str, String)>>,
+}
+
+/// A request that was sent.
+#[derive(Debug, Default)]
+struct UnderWay {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+    deadline: Option<Deadline>,
+    /// Where its bytes end.
+    end: u64,
+    /// Its sender has still to take the outcome.
+    has_sender: bool,
+    /// Its reply is still to come.
+    is_awaited: bool,
+}
+
+/// What a look at the requests has found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) doubts: bool,
+    pub(super) wakers: Vec<Waker>,
+}
+
+impl Queue {
+    pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
+        Self {
+            out: Vec::new(),
+            spare: Vec::new(),
+            writer: writer.map(Arc::new),
+            is_writing: false,
+            is_full: false,
+            is_task_woken: false,
+            gathers: None,
+            queued: 0,
+            written: 0,
+            reads: 0,
+            awaited: VecDeque::new(),
+            requests: Vec::new(),
+            free: Vec::new(),
+            ended: None,
+            next_look: None,
+            was_used: false,
+            is_replaced: false,
+            command_timeout,
+        }
+    }
+
+    /// The number of commands whose replies are still to come.
+    pub(super) fn under_way(&self) -> usize {
+        self.awaited.len()
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    pub(super) fn ended(&self) -> Option<&RedisError> {
+        self.ended.as_ref()
+    }
+
+    /// Adds a command. Returns its request's number.
+    pub(super) fn add(
+        &mut self,
+        command: &Command,
+        message: Option<(&'static str, String)>,
+        limits: Option<Limits>,
+    ) -> usize {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.requests.push(UnderWay::default());
+            self.requests.len() - 1
+        });
+        self.add_awaited(command, Some(number), message);
+        let request = &mut self.requests[number];
+        request.deadline = limits.map(Deadline::new);
+        request.end = self.queued;
+        (request.has_sender, request.is_awaited) = (true, true);
+        if self.is_replaced && limits.is_some_and(|limits| limits.is_repeated) {
+            request.outcome = Some(Err(not_answered()));
+        }
+        number
+    }
+
+    /// Adds a command whose reply nobody awaits.
+    pub(super) fn add_unawaited(&mut self, command: &Command) {
+        self.add_awaited(command, None, None);
+    }
+
+    fn add_awaited(
+        &mut self,
+        command: &Command,
+        request: Option<usize>,
+        message: Option<(&'static str, String)>,
+    ) {
+        let before = self.out.len();
+        command.write(&mut self.out);
+        self.queued += (self.out.len() - before) as u64;
+        let message = message.map(Box::new);
+        self.awaited.push_back(Awaited { request, message });
+    }
+
+    /// Whether the task has to be woken, so that it looks in time at a request that was added.
+    pub(super) fn hurry_look(&mut self, limits: &Limits) -> bool {
+        self.was_used = true;
+        let first = limits.first();
+        let is_soon = self.next_look.is_some_and(|next| next <= first);
+        if !is_soon {
+            self.next_look = Some(first);
+        }
+        !is_soon
+    }
+
+    /// The outcome of a request, or who is woken when it is there.
+    pub(super) fn poll(&mut self, number: usize, waker: &Waker) -> Option<Outcome> {
+        let request = &mut self.requests[number];
+        if let Some(outcome) = request.outcome.take() {
+            self.forget(number);
+            return Some(outcome);
+        }
+        if let Some(error) = &self.ended {
+            let error = error.clone();
+            self.forget(number);
+            return Some(Err(error));
+        }
+        match &mut request.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        None
+    }
+
+    /// Its sender does not wait any more. A reply that is still to come is taken all the same.
+    pub(super) fn forget(&mut self, number: usize) {
+        let request = &mut self.requests[number];
+        request.has_sender = false;
+        (request.waker, request.deadline) = (None, None);
+        if !request.is_awaited {
+            request.outcome = None;
+            self.free.push(number);
+        }
+    }
+
+    /// Gives a reply to the first who awaits one. False if nobody does.
+    pub(super) fn settle(&mut self, reply: Value, wakers: &mut Vec<Waker>) -> bool {
+        let Some(awaited) = self.awaited.pop_front() else {
+            return false;
+        };
+        self.settle_one(awaited.request, Ok(reply), wakers);
+        true
+    }
+
+    /// Takes a message for the reply to a command about a subscription. False if it is none.
+    pub(super) fn settle_message(
+        &mut self,
+        word: &[u8],
+        channel: &[u8],
+        wakers: &mut Vec<Waker>,
+    ) -> bool {
+        let is_it = |message: &(&str, String)| {
+            message.0.as_bytes() == word && message.1.as_bytes() == channel
+        };
+        let first = self.awaited.front();
+        let message = first.and_then(|first| first.message.as_deref());
+        message.is_some_and(is_it) && self.settle(Value::Nil, wakers)
+    }
+
+    fn settle_one(&mut self, number: Option<usize>, outcome: Outcome, wakers: &mut Vec<Waker>) {
+        let Some(number) = number else {
+            return;
+        };
+        let request = &mut self.requests[number];
+        request.is_awaited = false;
+        if !request.has_sender {
+            self.free.push(number);
+        } else if request.outcome.is_none() {
+            request.outcome = Some(outcome);
+            request.deadline = None;
+            wakers.extend(request.waker.take());
+        }
+    }
+
+    /// What is to be written now, if this caller writes.
+    pub(super) fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.gathers = None;
+        if self.is_writing || self.is_full || self.out.is_empty() || self.ended.is_some() {
+            return None;
+        }
+        self.is_writing = true;
+        let spare = std::mem::take(&mut self.spare);
+        Some(std::mem::replace(&mut self.out, spare))
+    }
+
+    /// So many of these bytes were written. True if all were.
+    pub(super) fn put_back(&mut self, mut taken: Vec<u8>, written: usize) -> bool {
+        self.is_writing = false;
+        self.written += written as u64;
+        let is_all = written == taken.len();
+        if is_all {
+            taken.clear();
+            if taken.capacity() <= KEPT {
+                self.spare = taken;
+            }
+        } else {
+            taken.drain(..written);
+            taken.append(&mut self.out);
+            self.out = taken;
+        }
+        is_all
+    }
+
+    /// Ends the requests whose time is over.
+    pub(super) fn look(&mut self, now: Instant, is_slow: bool) -> Found {
+        let mut found = Found::default();
+        let look = Look {
+            now,
+            reads: self.reads,
+            is_slow,
+            command_timeout: self.command_timeout,
+        };
+        let pause = self.command_timeout / LOOKS;
+        // A connection that is in use is looked at again, so that nobody has to wake the task.
+        let mut next = std::mem::take(&mut self.was_used).then_some(now + pause);
+        for request in &mut self.requests {
+            let Some(deadline) = &mut request.deadline else {
+                continue;
+            };
+            match deadline.look(look, request.end <= self.written) {
+                Outlook::Waits { until, doubts } => {
+                    found.doubts |= doubts;
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                }
+                Outlook::TimedOut => {
+                    request.deadline = None;
+                    request.outcome = Some(Err(not_answered()));
+                    found.wakers.extend(request.waker.take());
+                }
+            }
+        }
+        self.next_look = next;
+        found
+    }
+
+    /// Ends the requests that are sent again: over the connection in its place.
+    pub(super) fn replace(&mut self) -> Vec<Waker> {
+        self.is_replaced = true;
+        let mut wakers = Vec::new();
+        for request in &mut self.requests {
+            if request.deadline.take_if(|one| one.is_repeated()).is_some() {
+                request.outcome = Some(Err(not_answered()));
+                wakers.extend(request.waker.take());
+            }
+        }
+        wakers
+    }
+
+    /// Ends all requests.
+    pub(super) fn end(&mut self, error: RedisError) -> Vec<Waker> {
+        self.ended.get_or_insert(error);
+        self.writer = None;
+        let wakers = self.requests.iter_mut();
+        wakers.filter_map(|one| one.waker.take()).collect()
+    }
+}
+
+/// The reply did not come in time.
+fn not_answered() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
