@@ -237,7 +237,7 @@ async fn a_leader_that_may_not_lock_ends() {
     // Also who asks later.
     for led in [stands_by, tokio::spawn(led("another".into()))] {
         let ended = tokio::time::timeout(Duration::from_secs(20), led).await;
-        let ended: Result<(), _> = ended.expect("it ends").unwrap();
+        let ended: Result<(), _> = ended.unwrap().unwrap();
         assert_eq!(unavailable(ended), StoreErrorKind::Denied);
     }
 }
@@ -249,7 +249,7 @@ async fn a_leader_whose_key_is_no_lock_ends() {
     server.command(&["RPUSH", "lock:k", "a"]).await;
     let led = client.lock("k").lead(async |_: &Guard| panic!("it leads"));
     let ended = tokio::time::timeout(Duration::from_secs(20), led).await;
-    let ended: Result<(), _> = ended.expect("it ends");
+    let ended: Result<(), _> = ended.unwrap();
     assert!(
         matches!(ended, Err(LockError::KeyConflict { .. })),
         "{ended:?}"

@@ -205,10 +205,7 @@ async fn use_every_route(store: Backend) {
     client.shutdown(short).await;
     client.closing().await;
     let closed = client.lock("k").acquire().await;
-    assert!(
-        matches!(closed, Err(LockError::Shutdown)),
-        "{closed:?}"
-    );
+    assert!(matches!(closed, Err(LockError::Shutdown)), "{closed:?}");
 }
 
 async fn every_route_works_in_whatever_drives_it(store: Backend) {
