@@ -81,7 +81,7 @@ fn ask(address: SocketAddr, path: &str) -> JoinHandle<String> {
 async fn stop(service: Service) -> bool {
     service.stop.send(()).unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(20), service.ends).await;
-    ended.expect("it ends").unwrap().unwrap();
+    ended.unwrap().unwrap().unwrap();
     let refused = service.locks.lock("later").try_acquire().await;
     matches!(refused, Err(LockError::Shutdown))
 }
