@@ -21,7 +21,7 @@ use redis::RedisServer;
 #[test]
 fn the_default_sale_is_right() {
     let sale = flash_sale(&[]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
     assert_eq!(sale.row("oversold"), 0);
     for row in ["duration", "median wait", "worst wait"] {
@@ -33,14 +33,14 @@ fn the_default_sale_is_right() {
 #[test]
 fn more_items_than_buyers_leave_some() {
     let sale = flash_sale(&["--buyers", "5", "--items", "8"]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert_eq!((sale.row("sold"), sale.row("left")), (5, 3));
 }
 
 #[test]
 fn without_the_lock_more_is_sold_than_there_is() {
     let sale = flash_sale(&["--no-lock"]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert_eq!(sale.row("oversold"), sale.row("sold") - 100);
     assert!(sale.row("oversold") > 0, "{}", sale.stdout);
     assert!(sale.row("sold") + sale.row("left") > 100);
@@ -69,7 +69,7 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
         &[url],
     ] {
         let sale = flash_sale(arguments);
-        sale.ends_with(2);
+        sale.assert_status(2);
         assert!(sale.stderr.contains("Usage: "), "{}", sale.stderr);
     }
 }
@@ -80,7 +80,7 @@ fn a_redis_that_is_not_there_is_told_at_once() {
     let url = format!("redis://:{PASSWORD}@127.0.0.1:1/");
     let started = Instant::now();
     let sale = flash_sale(&["--url", &url, "--processes", "4"]);
-    sale.ends_with(1);
+    sale.assert_status(1);
     assert!(started.elapsed() < Duration::from_secs(5));
     assert!(sale.stderr.contains("no connection"), "{}", sale.stderr);
 }
@@ -89,7 +89,7 @@ fn a_redis_that_is_not_there_is_told_at_once() {
 fn processes_sell_right_and_leave_nothing_in_redis() {
     let redis = RedisServer::start();
     let sale = flash_sale(&["--url", &redis.url(), "--processes", "4"]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
     assert!(redis.ask("KEYS flash_sale*").starts_with("*0\r\n"));
 }
@@ -98,7 +98,7 @@ fn processes_sell_right_and_leave_nothing_in_redis() {
 fn processes_without_the_lock_sell_too_much() {
     let redis = RedisServer::start();
     let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--no-lock"]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert!(sale.row("oversold") > 0, "{}", sale.stdout);
 }
 
@@ -106,7 +106,7 @@ fn processes_without_the_lock_sell_too_much() {
 fn the_sale_goes_on_when_a_process_is_killed_with_the_lock() {
     let redis = RedisServer::start();
     let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--crash"]);
-    sale.ends_with(0);
+    sale.assert_status(0);
     assert!(sale.stdout.contains("with SIGKILL while it held the lock"));
     // The rest of the lease of 2 s, without a wait on top: the fallback poll is 1 s.
     let (_, after) = sale
@@ -129,7 +129,7 @@ fn a_wrong_password_is_refused_without_being_shown() {
     let redis = RedisServer::start();
     let url = redis.url().replace(PASSWORD, "canary-of-another");
     let sale = flash_sale(&["--url", &url, "--processes", "2"]);
-    sale.ends_with(1);
+    sale.assert_status(1);
     assert!(sale.stderr.contains("denied access"), "{}", sale.stderr);
 }
 

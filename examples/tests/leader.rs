@@ -16,7 +16,7 @@ use program::Run;
 #[test]
 fn another_one_leads_when_the_leader_is_killed_stopped_or_cut_off_and_never_two_at_once() {
     let leaders = Run::of(&mut Command::new(env!("CARGO_BIN_EXE_leader")));
-    leaders.ends_with(0);
+    leaders.assert_status(0);
     assert_eq!(leaders.row("terms"), 4, "{}", leaders.stdout);
     assert_eq!(leaders.row("side by side"), 0);
     assert!(leaders.row("mails") >= 4, "{}", leaders.stdout);
@@ -33,7 +33,7 @@ fn another_one_leads_when_the_leader_is_killed_stopped_or_cut_off_and_never_two_
 fn bad_arguments_get_a_usage_line() {
     for arguments in [&["--replicas"][..], &["replica"], &["leader"]] {
         let leaders = Run::of(Command::new(env!("CARGO_BIN_EXE_leader")).args(arguments));
-        leaders.ends_with(2);
+        leaders.assert_status(2);
         assert!(leaders.stderr.contains("Usage: "), "{}", leaders.stderr);
     }
 }

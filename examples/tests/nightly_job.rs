@@ -28,7 +28,7 @@ fn exactly_one_process_runs_each_tick_and_its_own_redis_is_gone_afterwards() {
             .args(["--ticks", "2"])
             .env("TMPDIR", &folder),
     );
-    nights.ends_with(0);
+    nights.assert_status(0);
     for (row, number) in [("ticks", 2), ("ran", 2), ("skipped", 4)] {
         assert_eq!(nights.row(row), number, "{row}: {}", nights.stdout);
     }
@@ -41,7 +41,7 @@ fn exactly_one_process_runs_each_tick_and_its_own_redis_is_gone_afterwards() {
 fn without_hold_at_least_a_tick_is_run_again_by_a_slower_clock() {
     let redis = RedisServer::start();
     let nights = nightly_job(&["--no-hold", "--ticks", "1", "--url", &redis.url()]);
-    nights.ends_with(0);
+    nights.assert_status(0);
     assert_eq!(nights.row("run twice"), 1, "{}", nights.stdout);
     assert!(nights.row("ran") > 1, "{}", nights.stdout);
     assert!(
@@ -70,7 +70,7 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
         &[&url],
     ] {
         let nights = nightly_job(arguments);
-        nights.ends_with(2);
+        nights.assert_status(2);
         assert!(nights.stderr.contains("Usage: "), "{}", nights.stderr);
     }
 }
@@ -91,11 +91,11 @@ fn options_that_do_not_fit_say_which_would() {
 fn without_a_redis_it_says_what_to_do() {
     let url = format!("redis://:{PASSWORD}@127.0.0.1:1/");
     let nights = nightly_job(&["--url", &url]);
-    nights.ends_with(1);
+    nights.assert_status(1);
     assert!(nights.stderr.contains("no connection"), "{}", nights.stderr);
 
     let nights = Run::of(Command::new(env!("CARGO_BIN_EXE_nightly_job")).env("PATH", "/nowhere"));
-    nights.ends_with(1);
+    nights.assert_status(1);
     for what_to_do in ["install one", "--url redis://"] {
         assert!(nights.stderr.contains(what_to_do), "{}", nights.stderr);
     }

@@ -94,14 +94,14 @@ async fn health_answers_within_a_second_while_the_store_is_down() {
     let service = service(locks, recorder());
     assert_eq!(send(&service, "GET /health").await.0, 200);
 
-    faults.silent();
+    faults.fall_silent();
     let asked = Instant::now();
     let (status, text) = send(&service, "GET /health").await;
     assert_eq!(status, 503, "{text}");
     assert!(asked.elapsed() < Duration::from_secs(1), "{text}");
     assert!(text.contains("held 0\nwaiting 0\n"), "{text}");
 
-    faults.answers();
+    faults.answer();
     assert_eq!(send(&service, "GET /health").await.0, 200);
 }
 
@@ -151,7 +151,7 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
     for arguments in [&["--port", "1"][..], &["--listen", &url], &["--url", &url]] {
         let program = env!("CARGO_BIN_EXE_observability");
         let run = Run::of(Command::new(program).args(arguments));
-        run.ends_with(2);
+        run.assert_status(2);
         assert!(run.stderr.contains("Usage: "), "{}", run.stderr);
     }
 }

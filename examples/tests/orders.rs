@@ -81,7 +81,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
     let acme = test.faults.namespaced("acme");
     let (stopped, ()) = tokio::join!(test.send(PAY), async {
         sleep(SECOND).await;
-        acme.loses("order:7");
+        assert!(acme.lose("order:7"));
     });
     assert_eq!((stopped.status, stopped.text.as_str()), (500, ""));
     // The provider was asked, and nothing is recorded.
@@ -98,13 +98,13 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_store_is_reported_after_two_seconds_of_ten_and_in_health() {
     let test = Test::start();
-    test.faults.silent();
+    test.faults.fall_silent();
     assert_eq!(test.send(PAY).await.status, 503);
     assert_eq!(test.began.elapsed().as_secs(), 2);
     assert_eq!(test.send("GET /health").await.status, 503);
     assert_eq!(test.shop.asked(), 0);
 
-    test.faults.answers();
+    test.faults.answer();
     assert_eq!(test.send(PAY).await.status, 200);
     assert_eq!(test.send("GET /health").await.status, 200);
 }
@@ -114,7 +114,7 @@ async fn a_payment_goes_on_while_the_store_has_no_memory_and_a_new_one_does_not(
     let test = Test::start();
     let (paying, refused) = tokio::join!(test.send(PAY), async {
         sleep(SECOND).await;
-        test.faults.refuses(StoreErrorKind::OutOfMemory);
+        test.faults.refuse(StoreErrorKind::OutOfMemory);
         test.send("POST /acme/orders/8/pay").await
     });
     assert_eq!((paying.status, refused.status), (200, 503));

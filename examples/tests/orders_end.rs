@@ -104,7 +104,7 @@ async fn a_request_that_awaits_closing_ends_in_good_order() {
     assert!(stop(service).await);
     let answer = imports.await.unwrap();
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
-    assert!(answer.ends_with("the rest is imported later"), "{answer}");
+    assert!(answer.contains("the rest is imported later"), "{answer}");
 }
 
 #[tokio::test]

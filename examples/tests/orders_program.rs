@@ -18,7 +18,7 @@ use program::{PASSWORD, Run};
 #[test]
 fn every_error_has_its_status() {
     let orders = orders(&[]);
-    orders.ends_with(0);
+    orders.assert_status(0);
     for (requests, answers) in [
         (
             "two payments of one order at once",
@@ -83,7 +83,7 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
         &["serve"],
     ] {
         let orders = orders(arguments);
-        orders.ends_with(2);
+        orders.assert_status(2);
         assert!(orders.stderr.contains("Usage: "), "{}", orders.stderr);
     }
 }

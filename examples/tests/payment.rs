@@ -22,7 +22,7 @@ fn payment(arguments: &[&str]) -> Run {
 async fn a_payment_whose_lock_is_lost_is_refused_by_the_database() {
     let server = PostgresServer::bare().await;
     let day = payment(&["--url", &server.url()]);
-    day.ends_with(0);
+    day.assert_status(0);
     assert_eq!(day.row("paid"), 40);
     assert_eq!(day.find("refused"), Some("true"), "{}", day.stdout);
     assert_eq!((day.row("before"), day.row("after")), (4000, 4000));
@@ -31,6 +31,6 @@ async fn a_payment_whose_lock_is_lost_is_refused_by_the_database() {
 #[test]
 fn a_server_that_is_not_there_is_told() {
     let day = payment(&["--url", "postgres://a:canary@127.0.0.1:1/bank"]);
-    day.ends_with(1);
+    day.assert_status(1);
     assert!(day.stderr.contains("127.0.0.1:1"), "{}", day.stderr);
 }

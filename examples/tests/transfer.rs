@@ -16,7 +16,7 @@ use program::Run;
 #[test]
 fn money_is_conserved_and_no_task_is_stuck() {
     let day = transfer(&["--seconds", "10"]);
-    day.ends_with(0);
+    day.assert_status(0);
     assert_eq!(
         (day.row("money before"), day.row("money after")),
         (8000, 8000)
@@ -29,7 +29,7 @@ fn money_is_conserved_and_no_task_is_stuck() {
 #[test]
 fn without_the_locks_money_appears_or_vanishes() {
     let day = transfer(&["--no-lock", "--seconds", "1"]);
-    day.ends_with(0);
+    day.assert_status(0);
     assert_ne!(day.row("money after"), day.row("money before"));
     assert!(day.stdout.contains("This is what the locks prevent"));
 }
@@ -44,7 +44,7 @@ fn bad_arguments_get_a_usage_line() {
         &["money"],
     ] {
         let day = transfer(arguments);
-        day.ends_with(2);
+        day.assert_status(2);
         assert!(day.stderr.contains("Usage: "), "{}", day.stderr);
     }
 }

@@ -6,6 +6,7 @@ pub(crate) enum Opt {
     Key,
     Keys,
     Rate,
+    Limit,
     Burst,
     Lease,
     Renew,
@@ -36,6 +37,8 @@ pub(crate) enum ValueKind {
     Keys,
     /// How many in how long, or an expression that gives a `Rate`.
     Rate,
+    /// How many at most in a window.
+    Limit,
     /// A number of at least one, or an expression that gives a `u32`.
     Count,
     Duration,
@@ -179,9 +182,10 @@ const LOCK_OPTIONS: [Spelling; 20] = [
 
 /// The options of `#[rate_limited]`.
 #[rustfmt::skip]
-const RATE_OPTIONS: [Spelling; 7] = [
+const RATE_OPTIONS: [Spelling; 8] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"api:<app_id>\""),
     spelling(Opt::Rate, "rate", ValueKind::Rate, "rate = \"100/s\""),
+    spelling(Opt::Limit, "limit", ValueKind::Limit, "limit = \"100/1s\""),
     spelling(Opt::Burst, "burst", ValueKind::Count, "burst = 20"),
     spelling(Opt::Wait, "wait", ValueKind::Duration, "wait = \"1s\""),
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
@@ -216,9 +220,8 @@ const LOCK_SYNONYMS: [(&str, &str); 20] = [
 ];
 
 /// What other rate limiters call the same thing.
-const RATE_SYNONYMS: [(&str, &str); 13] = [
-    ("limit", "rate"),
-    ("quota", "rate"),
+const RATE_SYNONYMS: [(&str, &str); 12] = [
+    ("quota", "limit"),
     ("per_second", "rate"),
     ("replenish_rate", "rate"),
     ("max_burst", "burst"),

@@ -5,9 +5,9 @@ use crate::check;
 use crate::expand;
 use crate::fallback;
 use crate::function::body::{self, Body};
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use crate::function::{self, Function};
-use crate::key::{self, Keys};
+use crate::key::{self, KeyArguments};
 use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use proc_macro2::TokenStream;
@@ -15,8 +15,8 @@ use proc_macro2::TokenStream;
 /// The steps that differ.
 pub(crate) struct Steps {
     vocabulary: &'static Vocabulary,
-    check: fn(&Args, Option<&Names>, &mut Mistakes),
-    write: fn(&Args, &Keys, Function, Body) -> TokenStream,
+    check: fn(&Args, Option<&ParameterNames>, &mut Mistakes),
+    write: fn(&Args, &KeyArguments, Function, Body) -> TokenStream,
 }
 
 pub(crate) const LOCK: Steps = Steps {
@@ -38,7 +38,7 @@ impl Steps {
         let args = Args::parse(options, self.vocabulary, &mut mistakes);
         let function = function::read(&item, self.vocabulary, &mut mistakes);
         let sig = function.as_ref().map(|function| &function.sig);
-        let names = sig.map(Names::of);
+        let names = sig.map(ParameterNames::of);
         (self.check)(&args, names.as_ref(), &mut mistakes);
         let keys = key::read(&args, sig, names.as_ref(), &mut mistakes);
         let body = function

@@ -2,7 +2,7 @@
 //! parameter.
 
 use crate::args::{Opt, READ, SKIP, WRITE};
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use crate::mistakes::Mistakes;
 use crate::parse::duration;
 use crate::parse::value::Value;
@@ -15,7 +15,7 @@ const SHORTEST_LEASE: u64 = 10;
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// `names` are those of the function's parameters.
-pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
+pub(crate) fn check_lock(args: &Args, names: Option<&ParameterNames>, mistakes: &mut Mistakes) {
     check_lease(args, mistakes);
     check_max_hold(args, mistakes);
     check_hold_after(args, mistakes);
@@ -159,7 +159,7 @@ fn check_hold_after(args: &Args, mistakes: &mut Mistakes) {
     }
 }
 
-fn check_bound_names(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
+fn check_bound_names(args: &Args, names: Option<&ParameterNames>, mistakes: &mut Mistakes) {
     let bound = |opt| args.get(opt).zip(args.name(opt));
     let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
     if let (Some((_, fence)), Some((given, guard))) = (fence, guard)
@@ -197,6 +197,23 @@ pub(crate) fn check_rate_limit(args: &Args, mistakes: &mut Mistakes) {
         );
         return;
     }
+    if let Some(limit) = args.get(Opt::Limit) {
+        for (other, advice) in [
+            (
+                Opt::Rate,
+                "`rate` lets a burst pass beside, and `limit` nothing: leave out one of them",
+            ),
+            (
+                Opt::Burst,
+                "`limit` is exact and has no `burst`: leave it out",
+            ),
+        ] {
+            if args.get(other).is_some() {
+                mistakes.report_at(limit.name_span, advice);
+            }
+        }
+        return;
+    }
     match args.get(Opt::Rate).map(|given| (given, &given.value)) {
         Some((given, Value::Rate(rate))) => match burst {
             Some((given, Value::Count(size))) if !rate.is_full_in_time(*size) => mistakes.report_at(
@@ -221,7 +238,7 @@ pub(crate) fn check_rate_limit(args: &Args, mistakes: &mut Mistakes) {
         None => mistakes.report_at(
             Span::call_site(),
             "`rate` is missing: write how many may pass in how long, for example `rate = \
-             \"100/s\"`",
+             \"100/s\"`, or exactly, for example `limit = \"100/1s\"`",
         ),
     }
 }

@@ -11,11 +11,11 @@ mod usage;
 
 use crate::args::{Opt, SKIP};
 use crate::expand::moves::Parameters;
-use crate::expand::request::Request;
+use crate::expand::request::RequestCode;
 use crate::function::body::{self, Body, Shape};
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use crate::function::{Function, return_type};
-use crate::key::Keys;
+use crate::key::KeyArguments;
 use crate::parse::Args;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -23,7 +23,7 @@ use syn::Type;
 
 pub(crate) fn write_function(
     args: &Args,
-    keys: &Keys,
+    keys: &KeyArguments,
     mut function: Function,
     body: Body,
 ) -> TokenStream {
@@ -31,7 +31,7 @@ pub(crate) fn write_function(
     let expansion = Expansion {
         args,
         keys,
-        names: Names::of(&function.sig),
+        names: ParameterNames::of(&function.sig),
         private: args.private(),
         expressions: usage::expressions(args, keys),
         placeholders: usage::placeholders(keys),
@@ -68,8 +68,8 @@ pub(crate) fn write_function(
 
 struct Expansion<'a> {
     args: &'a Args,
-    keys: &'a Keys,
-    names: Names,
+    keys: &'a KeyArguments,
+    names: ParameterNames,
     private: TokenStream,
     /// What the options are made of.
     expressions: TokenStream,
@@ -89,7 +89,7 @@ impl Expansion<'_> {
     /// The options are evaluated in the body, as its first statements. So they take, borrow and
     /// leave what statements of a plain function would.
     fn write_one_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
-        let Request { prepare, acquire } = request::write_request(self.args, self.keys);
+        let RequestCode { prepare, acquire } = request::write_request(self.args, self.keys);
         let (convert, convert_name) = self.write_conversion();
         let (slot, borrow) = self.write_slot();
         let moves = parameters.moves();
@@ -118,7 +118,7 @@ impl Expansion<'_> {
     /// A handler that mentions parameters may borrow them, and is called after the body. So the
     /// parameters live in an outer body.
     fn write_body_in_a_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
-        let Request { prepare, acquire } = request::write_request(self.args, self.keys);
+        let RequestCode { prepare, acquire } = request::write_request(self.args, self.keys);
         let (convert, convert_name) = self.write_conversion();
         let (slot, borrow) = self.write_slot();
         let statements = braces.stream();
@@ -221,8 +221,8 @@ impl Expansion<'_> {
         let private = &self.private;
         let fence = self.args.name(Opt::Fence).map(|name| {
             let token = match self.keys {
-                Keys::One(_) => quote_spanned!(Span::mixed_site()=> fencing_token),
-                Keys::Several(keys) => {
+                KeyArguments::One(_) => quote_spanned!(Span::mixed_site()=> fencing_token),
+                KeyArguments::Several(keys) => {
                     let count = keys.len();
                     quote_spanned!(Span::mixed_site()=> fencing_tokens::<#count>)
                 }

@@ -1,19 +1,19 @@
 //! The key or keys of a call: templates whose placeholders are parameters, or expressions.
 
 use crate::args::Opt;
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use crate::parse::value::Value;
 use crate::template::placeholder::{self, Placeholder};
-use crate::template::{Part, Template};
+use crate::template::{Template, TemplatePart};
 use proc_macro2::Span;
 use quote::format_ident;
 use std::slice;
 use syn::{Expr, LitStr, Signature};
 
 /// What is locked or limited.
-pub(crate) enum Key {
+pub(crate) enum KeyArgument {
     Template {
         literal: LitStr,
         capacity: usize,
@@ -23,14 +23,14 @@ pub(crate) enum Key {
 }
 
 /// What one call takes.
-pub(crate) enum Keys {
-    One(Key),
+pub(crate) enum KeyArguments {
+    One(KeyArgument),
     /// All or none, in the order written.
-    Several(Vec<Key>),
+    Several(Vec<KeyArgument>),
 }
 
-impl Keys {
-    pub(crate) fn all(&self) -> &[Key] {
+impl KeyArguments {
+    pub(crate) fn all(&self) -> &[KeyArgument] {
         match self {
             Self::One(key) => slice::from_ref(key),
             Self::Several(keys) => keys,
@@ -43,20 +43,20 @@ pub(crate) enum Segment {
     Value(Box<Placeholder>),
 }
 
-impl Key {
+impl KeyArgument {
     /// Without `names`, a placeholder may begin with any variable.
     pub(crate) fn from_template(
         literal: &LitStr,
         template: &Template,
-        names: Option<&Names>,
+        names: Option<&ParameterNames>,
         mistakes: &mut Mistakes,
     ) -> Self {
         let segments = template.parts.iter().filter_map(|part| match part {
-            Part::Literal(text) => Some(Segment::Literal(text.clone())),
-            Part::Placeholder(text) => placeholder::read(text, literal, names, mistakes)
+            TemplatePart::Literal(text) => Some(Segment::Literal(text.clone())),
+            TemplatePart::Placeholder(text) => placeholder::read(text, literal, names, mistakes)
                 .map(|value| Segment::Value(Box::new(value))),
         });
-        Key::Template {
+        KeyArgument::Template {
             literal: literal.clone(),
             capacity: template.capacity(),
             segments: segments.collect(),
@@ -68,21 +68,23 @@ impl Key {
 pub(crate) fn read(
     args: &Args,
     sig: Option<&Signature>,
-    names: Option<&Names>,
+    names: Option<&ParameterNames>,
     mistakes: &mut Mistakes,
-) -> Option<Keys> {
+) -> Option<KeyArguments> {
     let several = args.get(Opt::Keys).map(|given| match &given.value {
         Value::Keys(values) => {
-            let keys: Vec<Option<Key>> = values
+            let keys: Vec<Option<KeyArgument>> = values
                 .iter()
                 .map(|value| from_value(value, names, mistakes))
                 .collect();
-            keys.into_iter().collect::<Option<_>>().map(Keys::Several)
+            keys.into_iter()
+                .collect::<Option<_>>()
+                .map(KeyArguments::Several)
         }
         _ => None,
     });
     match (args.get(Opt::Key), several) {
-        (Some(given), _) => from_value(&given.value, names, mistakes).map(Keys::One),
+        (Some(given), _) => from_value(&given.value, names, mistakes).map(KeyArguments::One),
         (None, Some(several)) => several,
         (None, None) => {
             if !args.unclear {
@@ -93,21 +95,31 @@ pub(crate) fn read(
     }
 }
 
-fn from_value(value: &Value, names: Option<&Names>, mistakes: &mut Mistakes) -> Option<Key> {
+fn from_value(
+    value: &Value,
+    names: Option<&ParameterNames>,
+    mistakes: &mut Mistakes,
+) -> Option<KeyArgument> {
     match value {
         Value::Template(literal, template) => {
             let known = |text: &str| names.and_then(|names| names.known(text));
             for message in template.check_names(Some(&known)) {
                 mistakes.report_on(literal, message);
             }
-            Some(Key::from_template(literal, template, names, mistakes))
+            Some(KeyArgument::from_template(
+                literal, template, names, mistakes,
+            ))
         }
-        Value::Expression(expression) => Some(Key::Expression(expression.clone())),
+        Value::Expression(expression) => Some(KeyArgument::Expression(expression.clone())),
         _ => None,
     }
 }
 
-fn explain_missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
+fn explain_missing_key(
+    args: &Args,
+    sig: Option<&Signature>,
+    names: Option<&ParameterNames>,
+) -> String {
     let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
     let example = names
         .into_iter()

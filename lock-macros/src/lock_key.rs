@@ -2,7 +2,7 @@
 
 use crate::args::{DISTRIBUTED_LOCK, Opt};
 use crate::expand;
-use crate::key::Key;
+use crate::key::KeyArgument;
 use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use crate::parse::value;
@@ -28,7 +28,7 @@ fn read_key(
     input: TokenStream,
     runtime: &mut TokenStream,
     mistakes: &mut Mistakes,
-) -> syn::Result<Key> {
+) -> syn::Result<KeyArgument> {
     let read = |input: ParseStream<'_>| {
         let literal: LitStr = input.parse().map_err(|error| {
             syn::Error::new(
@@ -47,5 +47,7 @@ fn read_key(
     for message in template.check_names(None) {
         mistakes.report_on(&literal, message);
     }
-    Ok(Key::from_template(&literal, &template, None, mistakes))
+    Ok(KeyArgument::from_template(
+        &literal, &template, None, mistakes,
+    ))
 }

@@ -6,7 +6,7 @@ pub(crate) mod value;
 
 use crate::args::{ATTRIBUTES, Opt, Spelling, ValueKind, Vocabulary};
 use crate::mistakes::Mistakes;
-use crate::parse::rate::Rate;
+use crate::parse::rate::RateText;
 use crate::parse::value::Value;
 use crate::suggest;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -173,7 +173,7 @@ impl Args {
 /// The option that a value without a name was meant for.
 fn meant_by(literal: &LitStr, attribute: &Vocabulary) -> &'static str {
     let takes = |option: &&Spelling| match option.kind {
-        ValueKind::Rate => Rate::parse(&literal.value()).is_ok(),
+        ValueKind::Rate => RateText::parse(&literal.value()).is_ok(),
         _ => false,
     };
     let option = attribute.options.iter().find(takes);
@@ -182,10 +182,16 @@ fn meant_by(literal: &LitStr, attribute: &Vocabulary) -> &'static str {
 
 fn explain_unknown(word: &str, attribute: &Vocabulary) -> String {
     let options = attribute.options;
+    let synonym = attribute
+        .synonyms
+        .iter()
+        .find_map(|(theirs, ours)| (*theirs == word).then_some(*ours));
     let theirs = ATTRIBUTES
         .iter()
         .find(|other| other.options.iter().any(|option| option.name == word));
-    if let Some(other) = theirs {
+    if let Some(other) = theirs
+        && synonym.is_none()
+    {
         return format!(
             "`{word}` is an option of `#[{}]`; the options of `#[{}]` are {}",
             other.name,
@@ -193,10 +199,6 @@ fn explain_unknown(word: &str, attribute: &Vocabulary) -> String {
             list_options(attribute)
         );
     }
-    let synonym = attribute
-        .synonyms
-        .iter()
-        .find_map(|(theirs, ours)| (*theirs == word).then_some(*ours));
     let meant = synonym
         .or_else(|| suggest::nearest(word, options.iter().map(|option| option.name)))
         .and_then(|name| options.iter().find(|option| option.name == name));

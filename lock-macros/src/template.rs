@@ -16,10 +16,10 @@ const ODD_BRACES: &str = "\
     inside, for example \"{<tenant>}:stock:<id>\": write one pair or none";
 
 /// Gives a name as it has to be written, if it stands for a value.
-pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<String>;
+pub(crate) type KnownNames<'k> = &'k dyn Fn(&str) -> Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     /// Text that is in every key, with `<<` and `>>` already read as `<` and `>`.
     Literal(String),
     /// What stands between `<` and `>`, as written.
@@ -28,7 +28,7 @@ pub(crate) enum Part {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TemplatePart>,
     /// Its braces are not one pair with something inside. This is reported when the names are
     /// known, since the braces may have been meant as placeholders.
     odd_braces: bool,
@@ -39,10 +39,10 @@ impl Display for Template {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
-                Part::Literal(text) => {
+                TemplatePart::Literal(text) => {
                     f.write_str(&text.replace('<', "<<").replace('>', ">>"))?;
                 }
-                Part::Placeholder(text) => write!(f, "<{text}>")?,
+                TemplatePart::Placeholder(text) => write!(f, "<{text}>")?,
             }
         }
         Ok(())
@@ -66,22 +66,22 @@ impl Template {
         self.parts
             .iter()
             .map(|part| match part {
-                Part::Literal(text) => text.len(),
-                Part::Placeholder(_) => 20,
+                TemplatePart::Literal(text) => text.len(),
+                TemplatePart::Placeholder(_) => 20,
             })
             .sum()
     }
 
     /// What is wrong with names in the plain text. `known` gives those that stand for values, as
     /// they have to be written. `None`: nobody knows them.
-    pub(crate) fn check_names(&self, known: Option<Known<'_>>) -> Vec<String> {
+    pub(crate) fn check_names(&self, known: Option<KnownNames<'_>>) -> Vec<String> {
         let is_plain = self.parts.iter().all(|part| part.literal().is_some());
         let counts = |name: &str| match known {
             Some(known) => known(name),
             // Who has written one placeholder knows how to write another.
             None => is_plain.then(|| name.to_owned()),
         };
-        let text = self.parts.iter().filter_map(Part::literal);
+        let text = self.parts.iter().filter_map(TemplatePart::literal);
         let found: Vec<Lookalike> = text
             .flat_map(|text| lookalike::find_all(text, counts))
             .collect();
@@ -116,7 +116,10 @@ impl Template {
     }
 
     fn plain_text(&self) -> String {
-        self.parts.iter().filter_map(Part::literal).collect()
+        self.parts
+            .iter()
+            .filter_map(TemplatePart::literal)
+            .collect()
     }
 
     fn check(&mut self, messages: &mut Vec<String>) {
@@ -128,13 +131,28 @@ impl Template {
                     .to_owned(),
             );
         }
-        if let Some(Part::Literal(first)) = self.parts.first()
-            && first.starts_with('%')
-            && !begins_with_escape(first)
+        let kept = |text: &str| text.starts_with('%') && !begins_with_escape(text);
+        let texts = self.parts.iter().filter_map(TemplatePart::literal);
+        if let Some(TemplatePart::Literal(first)) = self.parts.first()
+            && kept(first)
         {
             messages.push(
                 "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
                  begin with another character"
+                    .to_owned(),
+            );
+        } else if texts
+            .flat_map(|text| text.split(':').skip(1))
+            // A helper's name is a word. `%id%` is a placeholder of others, told elsewhere.
+            .any(|text| {
+                let name = text.strip_prefix('%').unwrap_or_default();
+                let is_word = name.starts_with(|first: char| first.is_ascii_lowercase());
+                kept(text) && is_word && !name.contains('%')
+            })
+        {
+            messages.push(
+                "`:%` begins the names of the lock's own helper keys, as `lock:%queue:…`: write \
+                 another character, or `%25` for a `%`"
                     .to_owned(),
             );
         }
@@ -159,9 +177,9 @@ impl Template {
         let mut open = false;
         for part in &self.parts {
             match part {
-                Part::Placeholder(_) if open => return false,
-                Part::Placeholder(_) => open = true,
-                Part::Literal(text) => open = open && !is_separator(text),
+                TemplatePart::Placeholder(_) if open => return false,
+                TemplatePart::Placeholder(_) => open = true,
+                TemplatePart::Literal(text) => open = open && !is_separator(text),
             }
         }
         true
@@ -169,27 +187,27 @@ impl Template {
 
     /// The same template with a `:` where one is missing.
     fn with_separators(&self) -> Template {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<TemplatePart> = Vec::new();
         for (at, part) in self.parts.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|i| self.parts.get(i));
             let after = self.parts.get(at + 1);
             match part {
-                Part::Placeholder(_) => {
-                    if matches!(before, Some(Part::Placeholder(_))) {
-                        parts.push(Part::Literal(":".to_owned()));
+                TemplatePart::Placeholder(_) => {
+                    if matches!(before, Some(TemplatePart::Placeholder(_))) {
+                        parts.push(TemplatePart::Literal(":".to_owned()));
                     }
                     parts.push(part.clone());
                 }
-                Part::Literal(text)
+                TemplatePart::Literal(text)
                     if before.is_some() && after.is_some() && !is_separator(text) =>
                 {
                     let word = text.trim_matches(|c: char| !c.is_alphanumeric());
-                    parts.push(Part::Literal(match word {
+                    parts.push(TemplatePart::Literal(match word {
                         "" => ":".to_owned(),
                         word => format!(":{word}:"),
                     }));
                 }
-                Part::Literal(_) => parts.push(part.clone()),
+                TemplatePart::Literal(_) => parts.push(part.clone()),
             }
         }
         Template {
@@ -204,8 +222,8 @@ impl Template {
         let mut inside = false;
         for part in &self.parts {
             match part {
-                Part::Placeholder(_) => inside = inside || (opened == 1 && closed == 0),
-                Part::Literal(text) => {
+                TemplatePart::Placeholder(_) => inside = inside || (opened == 1 && closed == 0),
+                TemplatePart::Literal(text) => {
                     for c in text.chars() {
                         match c {
                             '{' if opened == 0 && closed == 0 => opened = 1,
@@ -221,11 +239,11 @@ impl Template {
     }
 }
 
-impl Part {
+impl TemplatePart {
     fn literal(&self) -> Option<&str> {
         match self {
-            Part::Literal(text) => Some(text),
-            Part::Placeholder(_) => None,
+            TemplatePart::Literal(text) => Some(text),
+            TemplatePart::Placeholder(_) => None,
         }
     }
 }
@@ -287,13 +305,13 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
     }
 }
 
-fn push_literal(parts: &mut Vec<Part>, literal: &mut String) {
+fn push_literal(parts: &mut Vec<TemplatePart>, literal: &mut String) {
     if !literal.is_empty() {
-        parts.push(Part::Literal(std::mem::take(literal)));
+        parts.push(TemplatePart::Literal(std::mem::take(literal)));
     }
 }
 
-fn push_placeholder(parts: &mut Vec<Part>, inside: &str, messages: &mut Vec<String>) {
+fn push_placeholder(parts: &mut Vec<TemplatePart>, inside: &str, messages: &mut Vec<String>) {
     if inside.trim().is_empty() {
         messages.push(
             "an empty placeholder: write a parameter in it, for example `<id>`; the characters \
@@ -301,7 +319,7 @@ fn push_placeholder(parts: &mut Vec<Part>, inside: &str, messages: &mut Vec<Stri
                 .to_owned(),
         );
     } else {
-        parts.push(Part::Placeholder(inside.to_owned()));
+        parts.push(TemplatePart::Placeholder(inside.to_owned()));
     }
 }
 

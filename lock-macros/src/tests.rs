@@ -24,7 +24,7 @@ const EXPANSIONS: [&str; 8] = [
 
 /// Expands `expansions/<name>.rs` and compares with `expansions/<name>.expanded.rs`. With the
 /// environment variable `UPDATE_EXPANSIONS` set it writes that file.
-fn expands_as_written_down(name: &str) {
+fn assert_expansion(name: &str) {
     let (_, expanded) = read_and_expand(name);
     let expanded = prettyplease::unparse(&expanded);
     let path = folder().join(format!("{name}.expanded.rs"));
@@ -99,42 +99,42 @@ fn rate_limited(options: TokenStream, item: TokenStream) -> TokenStream {
 
 #[test]
 fn a_function() {
-    expands_as_written_down("function");
+    assert_expansion("function");
 }
 
 #[test]
 fn a_method_with_a_client() {
-    expands_as_written_down("method");
+    assert_expansion("method");
 }
 
 #[test]
 fn all_options() {
-    expands_as_written_down("options");
+    assert_expansion("options");
 }
 
 #[test]
 fn several_keys_with_their_tokens() {
-    expands_as_written_down("keys");
+    assert_expansion("keys");
 }
 
 #[test]
 fn permits_and_a_mode() {
-    expands_as_written_down("permits");
+    assert_expansion("permits");
 }
 
 #[test]
 fn patterns() {
-    expands_as_written_down("patterns");
+    assert_expansion("patterns");
 }
 
 #[test]
 fn what_async_trait_hands_over() {
-    expands_as_written_down("async_trait");
+    assert_expansion("async_trait");
 }
 
 #[test]
 fn rate_limits() {
-    expands_as_written_down("rate_limited");
+    assert_expansion("rate_limited");
 }
 
 /// The names that patterns bind: `error` would not be bound where a unit struct or a constant of

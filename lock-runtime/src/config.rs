@@ -32,19 +32,19 @@ const _: () = assert!(
         <= CALL_REMEMBERED.as_secs(),
     "the last repeat may arrive when the call is forgotten"
 );
-/// How often a hold is passed on inside the process before other processes have their turn.
+/// How often a hold is handed off inside the process before other processes have their turn.
 pub(crate) const LOCAL_HANDOFFS: u32 = 64;
-/// At most so many fencing tokens are reserved for that at once. More could let them run ahead of
+/// At most this many fencing tokens are reserved for that at once. More could let them run ahead of
 /// the server's clock.
 pub(crate) const TOKEN_WINDOW: u32 = 64;
-/// How long a hold is passed on inside the process before other processes have their turn.
+/// How long a hold is handed off inside the process before other processes have their turn.
 pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 /// How often the client's thread looks whether the tasks that wait are polled.
 pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
-/// A waiting task that has something to do, and has not done it at so many looks in a row, is
+/// A waiting task that has something to do, and has not done it at this many looks in a row, is
 /// skipped. That is before the first lease of a lock that the store may have handed to it ends.
 pub(crate) const LOOKS_UNTIL_SKIPPED: u32 = 5;
-/// Where one was skipped, so many behind it have to show that they are polled.
+/// For each skipped request, this many behind it have to show that they are polled.
 pub(crate) const CALLED_FOR_EACH: usize = 8;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
@@ -128,7 +128,7 @@ pub enum Mode {
     Read,
     /// All of it, where there are readers.
     Write,
-    /// So many permits of so many.
+    /// This number of permits, and how many there are in all.
     Permits(Permits),
 }
 
@@ -281,12 +281,14 @@ pub(crate) struct Defaults {
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
+    /// Whether other clients may end its holds.
+    pub(crate) revocable: bool,
     /// Whether the store's messages are believed. If not, each is a reason to ask.
     pub(crate) trusts_messages: bool,
 }
 
 impl Defaults {
-    /// Those of a client that is told nothing else.
+    /// The defaults of a client without settings.
     pub(crate) const STANDARD: Self = Self {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,
@@ -296,6 +298,7 @@ impl Defaults {
         unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
+        revocable: true,
         trusts_messages: true,
     };
 }

@@ -34,9 +34,9 @@
 //! |---|---|---|
 //! | one at a time | `key` | [`lock`](LockClient::lock) |
 //! | readers and writers | `mode` | [`rw_lock`](LockClient::rw_lock) |
-//! | so many at once | `permits` | [`semaphore`](LockClient::semaphore) |
+//! | at most N at once | `permits` | [`semaphore`](LockClient::semaphore) |
 //! | several keys, all or none | `keys` | [`multi_lock`](LockClient::multi_lock) |
-//! | so many in a time | [`rate_limited`] | [`rate_limiter`](LockClient::rate_limiter) |
+//! | at most N in a time | [`rate_limited`] | [`rate_limiter`](LockClient::rate_limiter) |
 //! | to wait until all parts are done | – | [`latch`](LockClient::latch) |
 //!
 //! # Options
@@ -83,8 +83,11 @@ pub mod guide;
 pub mod observe;
 #[cfg(feature = "__internals")]
 mod probe;
+mod revocation;
 #[cfg(feature = "test-util")]
 mod test_util;
+#[cfg(not(feature = "test-util"))]
+mod test_util_missing;
 
 /// The repository's front page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -101,7 +104,7 @@ pub struct AttributePage;
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
 
-pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
 pub use client::{Health, HeldLock, Inspection, LockClient, LockClientBuilder, init, shutdown};
 pub use config::{HoldAfter, OnLost};
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
@@ -121,5 +124,6 @@ pub use lock_store::{
 pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
+pub use revocation::{Revocation, StillHeld, WhyHeld};
 #[cfg(feature = "test-util")]
 pub use test_util::{Faults, HeldByAnother};

@@ -33,7 +33,7 @@ pub async fn acquire<'s>(
     slot.fill(acquired).await
 }
 
-/// Takes one of so many permits.
+/// Takes one of `permits` permits.
 pub async fn acquire_permits<'s>(
     slot: &'s Slot,
     client: Option<LockClient>,
@@ -143,7 +143,7 @@ impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'s, F, C> {
     }
 }
 
-/// The same without the release.
+/// [`Released`] without the release.
 #[derive(Debug)]
 pub struct Stopped<'s, F, C> {
     /// Where the body puts the lock.
@@ -257,16 +257,45 @@ impl<R, C: Convert<R>> Convert<R> for Skip<R, C> {
         a `LockError`",
     label = "this return type can't carry a `LockError`",
     note = "return `Result<T, E>` with `E: From<LockError>` (as `anyhow::Result<T>`), or give \
-        `on_error = |error| …`"
+        `on_error = |error| …`, for `Result<T, String>` `on_error = |error| Err(error.to_string())`"
 )]
 pub trait FromLockError: Sized {
     /// The value that says it.
     fn from_lock(error: LockError) -> Self;
 }
 
+// Else the error is that a `String`, for example, is not made from a `LockError`, and `on_error`,
+// which helps, is not named.
+#[diagnostic::do_not_recommend]
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
     fn from_lock(error: LockError) -> Self {
         Err(error.into())
+    }
+}
+
+/// A return type that can say why there was no lock, where a busy one is no error.
+#[diagnostic::on_unimplemented(
+    message = "a function under `#[distributed_lock]` must be able to return a `LockError`, also \
+        with `on_busy = \"skip\"`: a store that does not answer is no busy lock",
+    label = "this return type can't carry a `LockError`",
+    note = "return `Result<(), E>` or `Result<Option<T>, E>` with `E: From<LockError>`, or `()` to \
+        have other errors logged, or give `on_error = |error| …`"
+)]
+pub trait FromOtherError: Sized {
+    /// The value that says it.
+    fn from_lock(error: LockError) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, E: From<LockError>> FromOtherError for Result<T, E> {
+    fn from_lock(error: LockError) -> Self {
+        Err(error.into())
+    }
+}
+
+impl FromOtherError for () {
+    fn from_lock(error: LockError) {
+        tracing::error!(%error, "a job did not run");
     }
 }
 

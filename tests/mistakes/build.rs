@@ -42,14 +42,14 @@ const PLACES: [Place; 10] = [
         wrong: &[
             (
                 "IsPatientWithAllKeysAsOne",
-                "match self.budget.ends() {
+                "match self.budget.end() {
                      None => self.engine.sign_of_life(since, by).await,
                      Some(_) => self.evidence(waiter, since, by).await,
                  }",
             ),
             (
                 "JudgesAllKeysAsOne",
-                "match self.budget.ends() {
+                "match self.budget.end() {
                      Some(_) => self.engine.sign_of_life(since, by).await,
                      None => self.evidence(waiter, since, by).await,
                  }",
@@ -58,7 +58,7 @@ const PLACES: [Place; 10] = [
     },
     Place {
         file: "engine/acquire/giving_up.rs",
-        right: "heard == Heard::Busy || waiter.liveness().was_taken(lately)",
+        right: "heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately)",
         wrong: &[("JudgesAllKeysAsOne", "true")],
     },
     Place {

@@ -74,7 +74,7 @@ fn events_of<T>(end: End, next: Next, body: impl Future<Output = T>) -> Vec<Stri
     events
 }
 
-fn drops(events: &[String]) -> Vec<&String> {
+fn drop_events(events: &[String]) -> Vec<&String> {
     let is_step = |event: &&String| {
         (event.starts_with("drop ") && *event != "drop guard") || *event == "body"
     };
@@ -94,20 +94,28 @@ fn assert_alike<A: Future, B: Future, C: Future>(
     for end in [End::Returns, End::Fails, End::Panics, End::Cancelled] {
         let expected = events_of(end, Next::Granted, plain());
         let events = events_of(end, Next::Granted, locked());
-        assert_eq!(drops(&events), drops(&expected), "{end:?}: {events:?}");
+        assert_eq!(
+            drop_events(&events),
+            drop_events(&expected),
+            "{end:?}: {events:?}"
+        );
         let last = events
             .iter()
-            .rposition(|event| drops(&events).contains(&event));
+            .rposition(|event| drop_events(&events).contains(&event));
         let over = position(&events, "release").or(position(&events, "drop guard"));
         assert!(last < over, "{end:?}: {events:?}");
     }
     let expected = events_of(End::Returns, Next::Granted, without_body());
     for next in [Next::Busy, Next::Unavailable, Next::LostWhileRunning] {
         let events = events_of(End::Returns, next, locked());
-        assert_eq!(drops(&events), drops(&expected), "{next:?}: {events:?}");
+        assert_eq!(
+            drop_events(&events),
+            drop_events(&expected),
+            "{next:?}: {events:?}"
+        );
         let last = events
             .iter()
-            .rposition(|event| drops(&events).contains(&event));
+            .rposition(|event| drop_events(&events).contains(&event));
         let guard = position(&events, "drop guard");
         assert!(guard.is_none() || last < guard, "{next:?}: {events:?}");
     }
@@ -419,11 +427,15 @@ fn a_rate_limited_function_drops_in_its_order() {
         let expected = events_of(end, Next::Granted, plain(a, b, c));
         let (a, b, c) = args();
         let events = events_of(end, Next::Granted, limited(a, b, c));
-        assert_eq!(drops(&events), drops(&expected), "{end:?}: {events:?}");
+        assert_eq!(
+            drop_events(&events),
+            drop_events(&expected),
+            "{end:?}: {events:?}"
+        );
     }
 }
 
-/// Without the attribute, `tx` drops first. The handler needs it after the body, which owns `first`.
+/// Without the attribute, `tx` drops first. The handler needs it after the body, which has `first`.
 #[test]
 fn what_a_handler_borrows_drops_after_what_the_body_uses() {
     #[distributed_lock(
@@ -436,7 +448,7 @@ fn what_a_handler_borrows_drops_after_what_the_body_uses() {
     for end in [End::Returns, End::Fails, End::Panics, End::Cancelled] {
         let events = events_of(end, Next::Granted, borrowed(Noted("first"), tx()));
         let expected = ["body", "drop first", "drop tx"];
-        assert_eq!(drops(&events), expected, "{end:?}: {events:?}");
+        assert_eq!(drop_events(&events), expected, "{end:?}: {events:?}");
         let over = position(&events, "release").or(position(&events, "drop guard"));
         assert!(position(&events, "drop tx") < over, "{end:?}: {events:?}");
     }
@@ -466,7 +478,7 @@ fn what_an_option_takes_is_gone_before_the_body() {
         taken(three.0, three.1, three.2),
     );
     let expected = ["drop left", "drop right", "body", "drop last", "drop first"];
-    assert_eq!(drops(&events), expected, "{events:?}");
+    assert_eq!(drop_events(&events), expected, "{events:?}");
     let call = taken_by_the_handler(Noted("first"), tx(), Noted("last"));
     let events = events_of(End::Returns, Next::Granted, call);
     let release = position(&events, "release");

@@ -12,7 +12,7 @@ use lock_runtime::{distributed_lock, lock_key};
 type Result<T> = std::result::Result<T, LockError>;
 
 #[track_caller]
-fn happens<T>(next: Next, body: impl Future<Output = T>, expected: &[&str]) -> T {
+fn assert_happens<T>(next: Next, body: impl Future<Output = T>, expected: &[&str]) -> T {
     let (value, events) = fake::run(next, body);
     assert_eq!(events, expected);
     value
@@ -28,7 +28,7 @@ async fn transfer(from: Noted, to: Noted, tx: Noted) -> Result<()> {
 
 #[test]
 fn keys_are_made_once_in_the_order_listed_and_every_parameter_is_gone_before_the_release() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         transfer(Noted("from"), Noted("to"), Noted("tx")),
         &[
@@ -48,7 +48,7 @@ fn keys_are_made_once_in_the_order_listed_and_every_parameter_is_gone_before_the
 
 #[test]
 fn a_refused_transfer_never_runs_and_its_parameters_are_dropped() {
-    let value = happens(
+    let value = assert_happens(
         Next::Busy,
         transfer(Noted("from"), Noted("to"), Noted("tx")),
         &[
@@ -87,7 +87,7 @@ async fn expressions(name: String, moved: (String,), locks: &LockClient) -> Resu
 
 #[test]
 fn templates_and_expressions_stand_side_by_side() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         expressions("n".to_owned(), ("m".to_owned(),), &LockClient("mine")),
         &[
@@ -161,7 +161,7 @@ async fn counted(id: Noted, limits: &Limits) -> Result<()> {
 #[test]
 fn permits_are_evaluated_once_behind_the_key_and_before_anything_is_asked_for() {
     let limits = limits();
-    happens(
+    assert_happens(
         Next::Granted,
         counted(Noted("id"), &limits),
         &[
@@ -254,7 +254,7 @@ async fn several() -> Result<()> {
 #[test]
 fn the_mode_reaches_the_runtime() {
     // Without a `mode`, the lock is exclusive.
-    happens(
+    assert_happens(
         Next::Granted,
         exclusive(),
         &["acquire k from global", "release", "drop guard"],
@@ -307,7 +307,7 @@ fn by_hand(from: u8, to: u8, tx: Noted) -> impl Future<Output = Result<()>> + Se
 
 #[test]
 fn futures_made_by_hand_and_async_trait_behave_alike() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         4_u8.transfer(5, 6, Noted("tx")),
         &[
@@ -321,7 +321,7 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         ],
     );
     assert_eq!(value, Ok(8));
-    happens(
+    assert_happens(
         Next::Granted,
         4_u8.call(5, 6),
         &[
@@ -331,7 +331,7 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         ],
     )
     .unwrap();
-    happens(
+    assert_happens(
         Next::Granted,
         async { by_hand(1, 2, Noted("tx")).await },
         &[

@@ -60,7 +60,7 @@ async fn capped() -> Result<(), LockError> {
 }
 
 #[distributed_lock(key = "k", lease = "60ms", on_lost = "continue", guard = held)]
-async fn continues() -> Result<bool, LockError> {
+async fn continue_when_lost() -> Result<bool, LockError> {
     held.lost().await;
     Ok(held.is_held())
 }
@@ -71,17 +71,17 @@ async fn one_try() -> Result<u32, LockError> {
 }
 
 #[distributed_lock(key = "k", wait = "20ms", on_busy = "skip")]
-async fn skips() -> Result<Option<u32>, LockError> {
+async fn skip() -> Result<Option<u32>, LockError> {
     Ok(Some(1))
 }
 
 #[distributed_lock(key = "k", on_busy = "skip")]
-async fn skips_at_once() -> Result<Option<u32>, LockError> {
+async fn skip_at_once() -> Result<Option<u32>, LockError> {
     Ok(Some(1))
 }
 
 #[distributed_lock(key = "k", wait = "0s", on_busy = "skip", on_error = |error| panic!("{error}"))]
-async fn skips_without_result(ran: &AtomicU32) {
+async fn skip_without_result(ran: &AtomicU32) {
     ran.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -90,7 +90,7 @@ async fn skips_without_result(ran: &AtomicU32) {
     wait = "0s",
     on_error = |error| format!("sorry: {}", error.is_busy()),
 )]
-async fn explains() -> String {
+async fn explain() -> String {
     "done".to_owned()
 }
 
@@ -274,7 +274,7 @@ async fn leases_end_bodies_and_max_hold_ends_renewals() {
         started.elapsed() > Duration::from_millis(200),
         "it was renewed"
     );
-    assert!(!client.scope(continues()).await.unwrap());
+    assert!(!client.scope(continue_when_lost()).await.unwrap());
 }
 
 #[tokio::test]
@@ -338,7 +338,7 @@ async fn a_skip_without_a_wait_does_not_wait() {
     let client = &client;
     let skipped = client.scope(async {
         tokio::select! {
-            skipped = skips_at_once() => skipped,
+            skipped = skip_at_once() => skipped,
             () = until_waiting(client) => panic!("it waits"),
         }
     });
@@ -353,15 +353,15 @@ async fn busy_is_an_error_or_skipped_or_explained() {
         client.scope(one_try()).await,
         Err(LockError::Busy { .. })
     ));
-    assert_eq!(client.scope(skips()).await.unwrap(), None);
-    client.scope(skips_without_result(&ran)).await;
-    assert_eq!(client.scope(explains()).await, "sorry: true");
+    assert_eq!(client.scope(skip()).await.unwrap(), None);
+    client.scope(skip_without_result(&ran)).await;
+    assert_eq!(client.scope(explain()).await, "sorry: true");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     guard.release().await.unwrap();
     assert_eq!(client.scope(one_try()).await.unwrap(), 1);
-    assert_eq!(client.scope(skips()).await.unwrap(), Some(1));
-    client.scope(skips_without_result(&ran)).await;
-    assert_eq!(client.scope(explains()).await, "done");
+    assert_eq!(client.scope(skip()).await.unwrap(), Some(1));
+    client.scope(skip_without_result(&ran)).await;
+    assert_eq!(client.scope(explain()).await, "done");
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 

@@ -12,7 +12,7 @@ use lock_runtime::distributed_lock;
 type Result<T> = std::result::Result<T, LockError>;
 
 #[track_caller]
-fn happens<T>(next: Next, body: impl Future<Output = T>, expected: &[&str]) -> T {
+fn assert_happens<T>(next: Next, body: impl Future<Output = T>, expected: &[&str]) -> T {
     let (value, events) = fake::run(next, body);
     assert_eq!(events, expected);
     value
@@ -28,7 +28,7 @@ async fn plain(id: Noted, order: Noted, tx: Noted) -> Result<u8> {
 
 #[test]
 fn the_key_is_made_once_and_every_parameter_is_gone_before_the_release() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         plain(Noted("id"), Noted("order"), Noted("tx")),
         &[
@@ -47,7 +47,7 @@ fn the_key_is_made_once_and_every_parameter_is_gone_before_the_release() {
 
 #[test]
 fn a_refused_body_never_runs_and_its_parameters_are_dropped() {
-    let value = happens(
+    let value = assert_happens(
         Next::Busy,
         plain(Noted("id"), Noted("order"), Noted("tx")),
         &[
@@ -129,7 +129,7 @@ async fn unmentioned(first: Noted, second: Noted, third: Noted) -> Result<()> {
 
 #[test]
 fn parameters_drop_in_the_usual_order() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         unmentioned(Noted("first"), Noted("second"), Noted("third")),
         &[
@@ -152,7 +152,7 @@ async fn in_the_key(first: Noted, second: Noted) -> Result<()> {
 
 #[test]
 fn parameters_of_the_key_drop_in_the_usual_order_too() {
-    let value = happens(
+    let value = assert_happens(
         Next::Granted,
         in_the_key(Noted("first"), Noted("second")),
         &[
@@ -191,7 +191,7 @@ fn the_client_is_cloned_before_the_body_and_self_goes_before_the_release() {
         name: Noted("name"),
         locks: LockClient("mine"),
     };
-    happens(
+    assert_happens(
         Next::Granted,
         owner().unused_self(),
         &[
@@ -205,7 +205,7 @@ fn the_client_is_cloned_before_the_body_and_self_goes_before_the_release() {
     )
     .unwrap();
     let mut owner = owner();
-    happens(
+    assert_happens(
         Next::Granted,
         owner.changed(),
         &[
@@ -262,7 +262,7 @@ async fn one_try() -> Result<()> {
 
 #[test]
 fn every_option_reaches_the_runtime() {
-    happens(
+    assert_happens(
         Next::Granted,
         all_options(),
         &[
@@ -313,7 +313,7 @@ async fn handled(name: Noted) -> String {
 
 #[test]
 fn the_error_handler_is_made_before_the_lock_is_asked_for() {
-    let value = happens(
+    let value = assert_happens(
         Next::Unavailable,
         handled(Noted("n")),
         &["made", "acquire k:[name.0=n] from global", "drop n"],
@@ -350,7 +350,7 @@ fn by_hand(id: u8, tx: Noted) -> impl Future<Output = Result<()>> + Send {
 
 #[test]
 fn futures_made_by_hand_and_async_trait_behave_alike() {
-    happens(
+    assert_happens(
         Next::Granted,
         4_u8.save(5, Noted("tx")),
         &[
@@ -362,7 +362,7 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         ],
     )
     .unwrap();
-    happens(
+    assert_happens(
         Next::Granted,
         async { by_hand(5, Noted("tx")).await },
         &[
@@ -375,4 +375,41 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         ],
     )
     .unwrap();
+}
+
+/// Below, the attribute of a runtime gets the function with its lock.
+#[distributed_lock(key = "k", crate = crate::fake)]
+#[tokio::test]
+async fn a_test_whose_attribute_stands_below_runs_under_the_lock() -> Result<()> {
+    note("body");
+    Ok(())
+}
+
+#[distributed_lock(key = "k", crate = crate::fake)]
+#[tokio::main(flavor = "current_thread")]
+async fn a_program() -> Result<()> {
+    note("body");
+    Ok(())
+}
+
+#[test]
+fn a_program_whose_attribute_stands_below_runs_under_the_lock() {
+    a_program().unwrap();
+}
+
+#[distributed_lock(key = "k", on_busy = "skip", crate = crate::fake)]
+async fn quiet_job() {
+    note("body");
+}
+
+#[test]
+fn a_job_without_a_result_needs_no_handler_to_skip() {
+    for (next, event) in [
+        (Next::Granted, Some("body")),
+        (Next::Busy, None),
+        (Next::Unavailable, Some("log Unavailable")),
+    ] {
+        let ((), events) = fake::run(next, quiet_job());
+        assert_eq!(events.get(2).map(String::as_str), event, "{events:?}");
+    }
 }

@@ -61,7 +61,7 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
         }
         Some(3) => runtime.block_on(hold(patient(url))).map(drop),
         Some(5) => {
-            let panics = async { drop((hold(patient(url)).await, panics())) };
+            let panics = async { drop((hold(patient(url)).await, panic_now())) };
             let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(panics));
             let _ = std::panic::catch_unwind(panics);
             Ok(())
@@ -94,7 +94,7 @@ fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
     }
 }
 
-fn panics() {
+fn panic_now() {
     std::panic::resume_unwind(Box::new(()));
 }
 
@@ -128,7 +128,7 @@ async fn left_by(client: &LockClient, url: &str, way: &str, times: usize) -> usi
     left
 }
 
-async fn leaves_no_lock(url: String) {
+async fn assert_no_lock_left(url: String) {
     let client = patient(&url).connect().await.unwrap();
     for way in WAYS.into_iter().filter(|way| *way != NOT_SHUT_DOWN) {
         let left = left_by(&client, &url, way, TIMES).await;
@@ -145,19 +145,19 @@ async fn leaves_no_lock(url: String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_redis() {
     let server = RedisServer::start().await;
-    leaves_no_lock(server.url()).await;
+    assert_no_lock_left(server.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_postgres() {
     let server = PostgresServer::start().await;
-    leaves_no_lock(server.url()).await;
+    assert_no_lock_left(server.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_ends_leaves_no_lock_in_sqlite() {
     let file = SqliteFile::new();
-    leaves_no_lock(file.url()).await;
+    assert_no_lock_left(file.url()).await;
 }
 
 /// How long the drop takes, and with the end of its thread, while the server says nothing.

@@ -112,6 +112,10 @@ pub(crate) enum HoldAfter {
 pub(crate) struct Rate(u32);
 
 impl Rate {
+    pub(crate) const fn at_most(tokens: u32, _time: std::time::Duration) -> Self {
+        Self(tokens)
+    }
+
     pub(crate) const fn per(tokens: u32, _time: std::time::Duration) -> Self {
         Self(tokens)
     }
@@ -475,6 +479,22 @@ pub(crate) mod __private {
         handler: F,
     ) -> OnError<F, R> {
         OnError(handler, |handler, error| handler(error))
+    }
+
+    pub(crate) trait FromOtherError: Sized {
+        fn from_lock(error: LockError) -> Self;
+    }
+
+    impl<T, E: From<LockError>> FromOtherError for Result<T, E> {
+        fn from_lock(error: LockError) -> Self {
+            Err(error.into())
+        }
+    }
+
+    impl FromOtherError for () {
+        fn from_lock(error: LockError) {
+            note(format_args!("log {error:?}"));
+        }
     }
 
     pub(crate) trait Skippable: Sized {

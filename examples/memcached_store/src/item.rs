@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::rules::{Hold, HoldId, Holders};
+use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{FoundHolder, Instant, Link, LockKey, Namespace, Owner};
 
 use crate::protocol::{Reply, seconds};
@@ -60,7 +60,7 @@ impl Item {
         let surplus = Duration::from_secs(seconds(Duration::ZERO));
         let mut holders = Holders::default();
         if let Some(owner) = Owner::parse(owner) {
-            let hold = Hold {
+            let hold = HeldPart {
                 permits: None,
                 expires: READ + lasts.saturating_sub(surplus),
             };

@@ -10,7 +10,7 @@ mod server;
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, StoreErrorKind};
+use lock_runtime::{LockError, Rate, StoreErrorKind};
 use lock_testkit::{Backend, Log, eventually};
 
 use self::server::Memcached;
@@ -79,4 +79,26 @@ async fn a_full_memory_is_out_of_memory_and_the_connection_stays() {
     }
     let health = client.health().await.unwrap();
     assert_eq!(health.servers[0].reconnects, 0);
+}
+
+#[tokio::test]
+async fn what_an_engine_without_messages_and_counts_lacks_is_refused_with_the_way_out() {
+    let server = started(&[]).await;
+    let client = server.client().await;
+    let second = Duration::from_secs(1);
+    let held = client.lock("k").acquire().await.unwrap();
+    match client.revoke("k", second).await {
+        Err(error @ LockError::Config { .. }) => {
+            assert!(error.to_string().contains("`force_release`"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let limiter = client.rate_limiter("k", Rate::at_most(1, second));
+    match limiter.acquire().await {
+        Err(error @ LockError::Config { .. }) => {
+            assert!(error.to_string().contains("another engine"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(held.is_held());
 }

@@ -32,7 +32,7 @@ impl Run {
     }
 
     #[track_caller]
-    pub(crate) fn ends_with(&self, status: i32) {
+    pub(crate) fn assert_status(&self, status: i32) {
         let said = format!("{}{}", self.stdout, self.stderr);
         assert_eq!(self.status, Some(status), "{said}");
     }

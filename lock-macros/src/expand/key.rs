@@ -1,17 +1,17 @@
 //! Writes out one key, of an attribute or of `lock_key!`: all of its text goes into one buffer.
 
-use crate::key::{Key, Segment};
+use crate::key::{KeyArgument, Segment};
 use crate::template::placeholder::Placeholder;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-pub(crate) fn write_key(key: &Key, runtime: &TokenStream) -> TokenStream {
+pub(crate) fn write_key(key: &KeyArgument, runtime: &TokenStream) -> TokenStream {
     match key {
-        Key::Expression(expression) => quote_spanned! {expression.span()=>
+        KeyArgument::Expression(expression) => quote_spanned! {expression.span()=>
             ::core::convert::Into::<#runtime::LockKey>::into(#expression)
         },
-        Key::Template {
+        KeyArgument::Template {
             literal,
             capacity,
             segments,

@@ -4,7 +4,7 @@
 //! parameter first, and the names of a pattern before what the pattern left behind.
 
 use crate::expand::parameter::Parameter;
-use crate::function::parameters::Names;
+use crate::function::parameters::ParameterNames;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ impl Parameters {
     }
 
     /// Takes the statements at the front of a future by which it owns the parameters.
-    pub(crate) fn take_from(names: &Names, statements: &mut Vec<Stmt>) -> Self {
+    pub(crate) fn take_from(names: &ParameterNames, statements: &mut Vec<Stmt>) -> Self {
         let count = statements
             .iter()
             .take_while(|statement| is_move(statement, names))
@@ -125,7 +125,7 @@ impl Parameters {
 
 /// `let id = id;`, or the `if let None` that `#[async_trait]` writes before them for the block's
 /// type.
-fn is_move(statement: &Stmt, names: &Names) -> bool {
+fn is_move(statement: &Stmt, names: &ParameterNames) -> bool {
     match statement {
         Stmt::Local(Local {
             init: Some(init), ..
@@ -142,7 +142,7 @@ fn is_move(statement: &Stmt, names: &Names) -> bool {
 }
 
 /// `id`, or `{ let id = id; id }`, which `#[async_trait]` writes behind a pattern.
-fn is_parameter(value: &Expr, names: &Names) -> bool {
+fn is_parameter(value: &Expr, names: &ParameterNames) -> bool {
     match value {
         Expr::Path(path) => {
             let name = path.path.get_ident();

@@ -1,6 +1,6 @@
 //! Writes out what both attributes have: the client, a duration, the error's conversion.
 
-use crate::args::Opt;
+use crate::args::{Opt, SKIP};
 use crate::parse::Args;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
@@ -39,6 +39,11 @@ pub(crate) fn write_conversion(
 ) -> (TokenStream, Ident) {
     let runtime = args.runtime();
     let name = Ident::new("__lock_convert", Span::mixed_site());
+    let can_carry = match args.is_word(Opt::OnBusy, SKIP) {
+        true => "FromOtherError",
+        false => "FromLockError",
+    };
+    let can_carry = Ident::new(can_carry, return_span);
     let convert = match args.expression(Opt::OnError) {
         Some(handler) => quote_spanned! {Span::mixed_site()=>
             let #name = #runtime::__private::on_error(
@@ -48,7 +53,7 @@ pub(crate) fn write_conversion(
         },
         None => quote_spanned! {return_span=>
             let #name: fn(#runtime::LockError) -> _ =
-                <#output as #runtime::__private::FromLockError>::from_lock;
+                <#output as #runtime::__private::#can_carry>::from_lock;
         },
     };
     (convert, name)

@@ -168,13 +168,13 @@ fn by_value_names(pat: &Pat) -> Option<Vec<Ident>> {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
             Some(vec![pat.ident.clone()])
         }
-        _ => leaves(pat),
+        _ => leaf_names(pat),
     }
 }
 
-fn leaves(pat: &Pat) -> Option<Vec<Ident>> {
+fn leaf_names(pat: &Pat) -> Option<Vec<Ident>> {
     let all = |pats: &mut dyn Iterator<Item = &Pat>| {
-        let parts: Option<Vec<Vec<Ident>>> = pats.map(leaves).collect();
+        let parts: Option<Vec<Vec<Ident>>> = pats.map(leaf_names).collect();
         parts.map(|parts| parts.concat())
     };
     match pat {
@@ -183,7 +183,7 @@ fn leaves(pat: &Pat) -> Option<Vec<Ident>> {
         {
             Some(vec![pat.ident.clone()])
         }
-        Pat::Paren(pat) => leaves(&pat.pat),
+        Pat::Paren(pat) => leaf_names(&pat.pat),
         Pat::Tuple(pat) => all(&mut pat.elems.iter()),
         Pat::TupleStruct(pat) => all(&mut pat.elems.iter()),
         Pat::Slice(pat) => all(&mut pat.elems.iter()),

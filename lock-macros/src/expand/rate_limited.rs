@@ -4,7 +4,7 @@ use crate::args::Opt;
 use crate::expand::{key, options, usage};
 use crate::function::body::{self, Body, Shape};
 use crate::function::{Function, return_type};
-use crate::key::{Key, Keys};
+use crate::key::{KeyArgument, KeyArguments};
 use crate::parse::Args;
 use crate::parse::value::Value;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -13,7 +13,7 @@ use syn::{Expr, Stmt, Type, parse_quote};
 
 pub(crate) fn write_function(
     args: &Args,
-    keys: &Keys,
+    keys: &KeyArguments,
     mut function: Function,
     body: Body,
 ) -> TokenStream {
@@ -45,12 +45,17 @@ pub(crate) fn write_function(
     function.into_token_stream()
 }
 
-fn write_question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> TokenStream {
+fn write_question(
+    args: &Args,
+    keys: &KeyArguments,
+    return_span: Span,
+    output: &Type,
+) -> TokenStream {
     let private = args.private();
     let key: TokenStream = keys
         .all()
         .iter()
-        .map(|key: &Key| key::write_key(key, &args.runtime()))
+        .map(|key: &KeyArgument| key::write_key(key, &args.runtime()))
         .collect();
     let client = options::write_client(args);
     let rate = write_rate(args);
@@ -86,6 +91,14 @@ fn write_question(args: &Args, keys: &Keys, return_span: Span, output: &Type) ->
 fn write_rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
     let value = |opt| args.get(opt).map(|given| &given.value);
+    if let Some(Value::Rate(limit)) = value(Opt::Limit) {
+        let (tokens, millis) = (limit.tokens, limit.millis);
+        return quote_spanned! {Span::mixed_site()=>
+            const {
+                #runtime::Rate::at_most(#tokens, ::core::time::Duration::from_millis(#millis))
+            }
+        };
+    }
     let (rate, given_rate) = match value(Opt::Rate) {
         Some(Value::Rate(rate)) => {
             let (tokens, millis) = (rate.tokens, rate.millis);

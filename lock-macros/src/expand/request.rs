@@ -4,7 +4,7 @@ use crate::args::{
     ALWAYS, CANCEL, CONTINUE, DURATIONS, EXCLUSIVE, Opt, READ, SKIP, SUCCESS, WRITE,
 };
 use crate::expand::{key, options};
-use crate::key::{Key, Keys};
+use crate::key::{KeyArgument, KeyArguments};
 use crate::parse::Args;
 use crate::parse::value::Value;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -12,24 +12,24 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Expr;
 use syn::spanned::Spanned;
 
-pub(crate) struct Request {
+pub(crate) struct RequestCode {
     /// The statements that read the function's parameters, before anything waits.
     pub(crate) prepare: TokenStream,
     /// The future that asks for the lock.
     pub(crate) acquire: TokenStream,
 }
 
-pub(crate) fn write_request(args: &Args, keys: &Keys) -> Request {
+pub(crate) fn write_request(args: &Args, keys: &KeyArguments) -> RequestCode {
     let private = args.private();
-    let Taken { bind, verb, names } = match (keys, args.expression(Opt::Permits)) {
-        (Keys::Several(keys), _) => write_keys(keys, &args.runtime()),
-        (Keys::One(key), Some(permits)) => write_permits(key, permits, &args.runtime()),
-        (Keys::One(key), None) => write_one_key(key, &args.runtime()),
+    let RequestParts { bind, verb, names } = match (keys, args.expression(Opt::Permits)) {
+        (KeyArguments::Several(keys), _) => write_keys(keys, &args.runtime()),
+        (KeyArguments::One(key), Some(permits)) => write_permits(key, permits, &args.runtime()),
+        (KeyArguments::One(key), None) => write_one_key(key, &args.runtime()),
     };
     let client = options::write_client(args);
     let durations = write_durations(args);
     let spec = write_spec(args);
-    Request {
+    RequestCode {
         prepare: quote_spanned! {Span::mixed_site()=>
             #bind
             #durations
@@ -42,36 +42,36 @@ pub(crate) fn write_request(args: &Args, keys: &Keys) -> Request {
 }
 
 /// What a request takes: the statements that bind it, the runtime's function, and its arguments.
-struct Taken {
+struct RequestParts {
     bind: TokenStream,
     verb: TokenStream,
     names: TokenStream,
 }
 
-fn write_keys(keys: &[Key], runtime: &TokenStream) -> Taken {
+fn write_keys(keys: &[KeyArgument], runtime: &TokenStream) -> RequestParts {
     let keys = keys.iter().map(|key| key::write_key(key, runtime));
-    Taken {
+    RequestParts {
         bind: quote_spanned!(Span::mixed_site()=> let __lock_keys = [#(#keys),*];),
         verb: quote!(acquire_all),
         names: quote_spanned!(Span::mixed_site()=> __lock_keys),
     }
 }
 
-fn write_one_key(key: &Key, runtime: &TokenStream) -> Taken {
+fn write_one_key(key: &KeyArgument, runtime: &TokenStream) -> RequestParts {
     let key = key::write_key(key, runtime);
-    Taken {
+    RequestParts {
         bind: quote_spanned!(Span::mixed_site()=> let __lock_key = #key;),
         verb: quote!(acquire),
         names: quote_spanned!(Span::mixed_site()=> __lock_key),
     }
 }
 
-fn write_permits(key: &Key, permits: &Expr, runtime: &TokenStream) -> Taken {
-    let Taken { bind, names, .. } = write_one_key(key, runtime);
+fn write_permits(key: &KeyArgument, permits: &Expr, runtime: &TokenStream) -> RequestParts {
+    let RequestParts { bind, names, .. } = write_one_key(key, runtime);
     // A wrong type is one error, at the expression.
     let at = Span::mixed_site().located_at(permits.span());
     let number = quote_spanned!(at=> ::core::primitive::u32);
-    Taken {
+    RequestParts {
         bind: quote_spanned! {Span::mixed_site()=>
             #bind
             let __lock_permits: #number = #permits;

@@ -1,7 +1,7 @@
 //! Which variables the options mention, by their tokens.
 
 use crate::args::{DURATIONS, Opt};
-use crate::key::{Key, Keys, Segment};
+use crate::key::{KeyArgument, KeyArguments, Segment};
 use crate::parse::Args;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::quote;
@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 use syn::{FnArg, Pat, Signature, Stmt, parse_quote};
 
 /// The expressions of the options, which may take what they mention.
-pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
+pub(crate) fn expressions(args: &Args, keys: &KeyArguments) -> TokenStream {
     let options = [
         Opt::Permits,
         Opt::Client,
@@ -24,7 +24,7 @@ pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
         .map(|expression| quote!(#expression;))
         .collect();
     for key in keys.all() {
-        if let Key::Expression(expression) = key {
+        if let KeyArgument::Expression(expression) = key {
             tokens.extend(quote!(#expression;));
         }
     }
@@ -32,10 +32,10 @@ pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
 }
 
 /// The placeholders of the templates, which borrow what they mention for a moment.
-pub(crate) fn placeholders(keys: &Keys) -> TokenStream {
+pub(crate) fn placeholders(keys: &KeyArguments) -> TokenStream {
     let segments = keys.all().iter().flat_map(|key| match key {
-        Key::Template { segments, .. } => segments.as_slice(),
-        Key::Expression(_) => &[],
+        KeyArgument::Template { segments, .. } => segments.as_slice(),
+        KeyArgument::Expression(_) => &[],
     });
     let values = segments.filter_map(|segment| match segment {
         Segment::Value(value) => Some((&value.root, &value.expression)),

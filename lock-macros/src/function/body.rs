@@ -72,11 +72,24 @@ fn find_future(function: &Function, body: &Group, attribute: &Vocabulary) -> syn
     let sig = &function.sig;
     let mut block = syn::parse2::<Block>(body.to_token_stream()).ok();
     let Some(block) = block.take_if(|block| future_of(block).is_some()) else {
-        let message = format!(
-            "{}, so this has to be asynchronous: write `async fn {}`, or let the last expression \
-             be `async move {{ … }}` or `Box::pin(async move {{ … }})`",
-            attribute.has_to_wait, sig.ident
-        );
+        let message = match runtime_above(function, body) {
+            Some(above) => format!(
+                "`#[{above}]` stands above and has made this function synchronous: put it below \
+                 `#[{}]`",
+                attribute.name
+            ),
+            None => format!(
+                "{}, so this has to be asynchronous: write `async fn {}`, or let the last \
+                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`{}",
+                attribute.has_to_wait,
+                sig.ident,
+                // As `#[actix_web::main]` leaves it, or somebody has written it.
+                match body.to_string().contains("block_on") {
+                    true => "; an attribute above that calls `block_on` has to stand below",
+                    false => "",
+                }
+            ),
+        };
         return Err(syn::Error::new_spanned(sig.fn_token, message));
     };
     let output = return_type::output_of_future(&sig.output).ok_or_else(|| {
@@ -87,6 +100,22 @@ fn find_future(function: &Function, body: &Group, attribute: &Vocabulary) -> syn
     Ok(Body {
         shape: Shape::Future { block },
         output: return_type::nameable_type(&output),
+    })
+}
+
+/// The attribute of tokio that has put the body of an `async fn` into a runtime of its own. `None`
+/// if nothing looks like that.
+fn runtime_above(function: &Function, body: &Group) -> Option<&'static str> {
+    let is_test = |attr: &Attribute| {
+        let last = attr.path().segments.last();
+        last.is_some_and(|segment| segment.ident == "test")
+    };
+    let text = body.to_string();
+    // What no hand writes: the builder of a runtime, with tokio's message, around the body.
+    let is_tokios = text.contains("block_on") && text.contains("\"Failed building the Runtime\"");
+    is_tokios.then(|| match function.attrs.iter().any(is_test) {
+        true => "tokio::test",
+        false => "tokio::main",
     })
 }
 

@@ -7,7 +7,7 @@ use syn::{FnArg, Pat, PatIdent, Signature, Type};
 
 /// What a key template may name.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct ParameterNames {
     /// Every name that the body gets from the parameters, `self` included.
     pub(crate) parameters: Vec<Ident>,
     /// The function's own const generics.
@@ -18,7 +18,7 @@ pub(crate) struct Names {
     optional: Vec<Ident>,
 }
 
-impl Names {
+impl ParameterNames {
     pub(crate) fn of(sig: &Signature) -> Self {
         let mut names = Self {
             parameters: Vec::new(),

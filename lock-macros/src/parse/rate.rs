@@ -10,17 +10,19 @@ const FORMS: &str =
 const MOST_PER_MILLISECOND: u64 = 1_000;
 /// The runtime's limit for the time in which an empty bucket fills, in milliseconds.
 const LONGEST_WINDOW: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// The runtime's most for an exact limit.
+const MOST_EXACT: u32 = 10_000;
 /// Nanoseconds in a millisecond.
 const NANOS: u64 = 1_000_000;
 
 /// `tokens` in `millis` milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(crate) struct RateText {
     pub(crate) tokens: u32,
     pub(crate) millis: u64,
 }
 
-impl Rate {
+impl RateText {
     /// The rate, or what is wrong with the text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |hint: String| format!("`{text}` is not a rate ({hint}): write {FORMS}");
@@ -62,6 +64,22 @@ impl Rate {
             tokens: count,
             millis,
         })
+    }
+
+    /// What keeps it from being an exact limit, if anything does.
+    pub(crate) fn refuse_as_limit(self) -> Option<String> {
+        let Self { tokens, millis } = self;
+        if tokens > MOST_EXACT {
+            Some(format!(
+                "a limit counts up to {MOST_EXACT} calls exactly: write a shorter time with fewer \
+                 calls, or `rate = \"{tokens}/{}\"`, which lets a burst pass beside",
+                duration::print(millis)
+            ))
+        } else if millis > LONGEST_WINDOW {
+            Some("a limit's time is at most 30 days: write a shorter one".to_owned())
+        } else {
+            None
+        }
     }
 
     /// Whether an empty bucket of this size is full again within the longest window.
@@ -118,7 +136,7 @@ fn read_period(tokens: &str, period: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Rate;
+    use super::RateText;
     use proptest::prelude::*;
 
     #[test]
@@ -132,7 +150,11 @@ mod tests {
             ("3/1m30s", 3, 90_000),
             ("1000000/s", 1_000_000, 1_000),
         ] {
-            assert_eq!(Rate::parse(text), Ok(Rate { tokens, millis }), "{text}");
+            assert_eq!(
+                RateText::parse(text),
+                Ok(RateText { tokens, millis }),
+                "{text}"
+            );
         }
     }
 
@@ -167,14 +189,14 @@ mod tests {
             ("1000001/s", "more than 1000000 a second"),
             ("99999999999/s", "more than 4294967295"),
         ] {
-            let message = Rate::parse(text).expect_err(text);
+            let message = RateText::parse(text).expect_err(text);
             assert!(message.contains(part), "{text}: {message}");
         }
     }
 
     #[test]
     fn a_bucket_has_thirty_days_to_fill() {
-        let rate = Rate::parse("1/h").expect("a rate");
+        let rate = RateText::parse("1/h").expect("a rate");
         assert!(
             rate.is_full_in_time(720)
                 && !rate.is_full_in_time(721)
@@ -185,12 +207,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_gives_an_answer(text in "\\PC*") {
-            let _ = Rate::parse(&text);
+            let _ = RateText::parse(&text);
         }
 
         #[test]
         fn anything_like_a_rate_gives_an_answer(text in "[0-9]{0,12}/[0-9]{0,22}[a-z]{0,3}") {
-            if let Ok(rate) = Rate::parse(&text) {
+            if let Ok(rate) = RateText::parse(&text) {
                 prop_assert!(rate.tokens > 0 && rate.millis > 0);
                 let _ = rate.is_full_in_time(u32::MAX);
             }

@@ -3,7 +3,7 @@
 use crate::args::{FOREVER, Spelling, ValueKind};
 use crate::mistakes::Mistakes;
 use crate::parse::duration;
-use crate::parse::rate::Rate;
+use crate::parse::rate::RateText;
 use crate::suggest;
 use crate::template::Template;
 use proc_macro2::Ident;
@@ -23,7 +23,7 @@ pub(crate) enum Value {
     Template(LitStr, Template),
     /// Each a `Template`, an `Expression` or `Wrong`.
     Keys(Vec<Value>),
-    Rate(Rate),
+    Rate(RateText),
     Count(u32),
     Millis(u64),
     Forever,
@@ -51,6 +51,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, mistakes: &mut Mi
         ValueKind::Key => option.interpret_key(expression),
         ValueKind::Keys => option.interpret_keys(&expression),
         ValueKind::Rate => option.interpret_rate(expression),
+        ValueKind::Limit => option.interpret_limit(&expression),
         ValueKind::Count => option.interpret_count(expression),
         ValueKind::Permits => option.interpret_permits(expression),
         ValueKind::Duration => option.interpret_duration(expression),
@@ -81,8 +82,15 @@ impl GivenOption<'_> {
     /// Every key is read, also after a wrong one.
     fn interpret_keys(&mut self, expression: &Expr) -> Value {
         let Expr::Array(array) = expression else {
-            let what = "a list of templates or expressions in brackets";
-            return self.refuse_value(expression, what);
+            let Spelling { name, example, .. } = self.spelling;
+            return self.refuse(
+                expression,
+                format!(
+                    "`{name}` is a list of templates or expressions in brackets: write, for \
+                     example, `{example}`; if only the call knows how many there are, leave the \
+                     attribute out and write `client.multi_lock(keys).run(async {{ … }}).await`"
+                ),
+            );
         };
         self.check_number_of_keys(array);
         let mut literals = HashSet::new();
@@ -137,11 +145,26 @@ impl GivenOption<'_> {
     fn interpret_rate(&mut self, expression: Expr) -> Value {
         let what = "how many in how long, in quotes, or an expression that gives a `Rate`";
         self.interpret_text(expression, what, |option, literal| {
-            match Rate::parse(&literal.value()) {
+            match RateText::parse(&literal.value()) {
                 Ok(rate) => Value::Rate(rate),
                 Err(message) => option.refuse(literal, message),
             }
         })
+    }
+
+    fn interpret_limit(&mut self, expression: &Expr) -> Value {
+        let Some(literal) = text(expression) else {
+            let what = "how many at most in how long, in quotes, or else `rate = \
+                        Rate::at_most(…)`";
+            return self.refuse_value(expression, what);
+        };
+        match RateText::parse(&literal.value()) {
+            Ok(rate) => match rate.refuse_as_limit() {
+                Some(message) => self.refuse(literal, message),
+                None => Value::Rate(rate),
+            },
+            Err(message) => self.refuse(literal, message),
+        }
     }
 
     fn interpret_count(&mut self, expression: Expr) -> Value {

@@ -1,6 +1,6 @@
 //! One placeholder of a key template: reads its expression, and finds the parameter it begins with.
 
-use crate::function::parameters::{self, Names};
+use crate::function::parameters::{self, ParameterNames};
 use crate::mistakes::Mistakes;
 use crate::suggest;
 use proc_macro2::{Ident, Span};
@@ -29,7 +29,7 @@ pub(crate) struct Placeholder {
 pub(crate) fn read(
     text: &str,
     literal: &LitStr,
-    names: Option<&Names>,
+    names: Option<&ParameterNames>,
     mistakes: &mut Mistakes,
 ) -> Option<Placeholder> {
     let read = parse(text, literal, names);
@@ -37,7 +37,11 @@ pub(crate) fn read(
         .ok()
 }
 
-fn parse(text: &str, literal: &LitStr, names: Option<&Names>) -> Result<Placeholder, String> {
+fn parse(
+    text: &str,
+    literal: &LitStr,
+    names: Option<&ParameterNames>,
+) -> Result<Placeholder, String> {
     let shown = text.trim().to_owned();
     let mut expression: Expr = LitStr::new(text, literal.span())
         .parse()
@@ -53,17 +57,17 @@ fn parse(text: &str, literal: &LitStr, names: Option<&Names>) -> Result<Placehol
             ));
         }
     };
-    let is = |test: fn(&Names, &Ident) -> bool| {
+    let is = |test: fn(&ParameterNames, &Ident) -> bool| {
         let mut both = root.iter().zip(names);
         both.any(|(root, names)| test(names, root))
     };
     if let Some(root) = &root
         && !calls_method
-        && is(Names::is_optional)
+        && is(ParameterNames::is_optional)
     {
         return Err(explain_optional(&shown, root, literal));
     }
-    let is_generic = matches!(expression, Expr::Path(_)) && is(Names::is_generic);
+    let is_generic = matches!(expression, Expr::Path(_)) && is(ParameterNames::is_generic);
     let borrows = calls_method && root.as_ref().is_some_and(|root| root != "self");
     let borrowed_root = borrows.then(|| borrow_root(&mut expression)).flatten();
     Ok(Placeholder {
@@ -80,7 +84,7 @@ fn find_variable(
     root: &mut Ident,
     shown: &str,
     literal: &LitStr,
-    names: Option<&Names>,
+    names: Option<&ParameterNames>,
 ) -> Result<Option<Ident>, String> {
     let parameters = names.map_or(&[][..], |names| &names.parameters);
     let parameter = parameters.iter().find(|name| *name == root);

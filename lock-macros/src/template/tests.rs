@@ -1,6 +1,6 @@
 //! Templates: by example, and by random text.
 
-use super::{Part, Template};
+use super::{Template, TemplatePart};
 use proptest::prelude::*;
 
 fn is_expression(text: &str) -> bool {
@@ -17,12 +17,12 @@ fn parse(text: &str) -> Result<Template, Vec<String>> {
     }
 }
 
-fn literal(text: &str) -> Part {
-    Part::Literal(text.to_owned())
+fn literal(text: &str) -> TemplatePart {
+    TemplatePart::Literal(text.to_owned())
 }
 
-fn placeholder(text: &str) -> Part {
-    Part::Placeholder(text.to_owned())
+fn placeholder(text: &str) -> TemplatePart {
+    TemplatePart::Placeholder(text.to_owned())
 }
 
 #[test]
@@ -160,5 +160,18 @@ proptest! {
         let mistakes = parse(&text).expect_err("no separator");
         let advised = mistakes[0].split('"').nth(1).expect("a template in quotes");
         prop_assert!(parse(advised).is_ok(), "{}", advised);
+    }
+}
+
+#[test]
+fn the_names_of_helper_keys_are_kept_in_each_part_of_a_key() {
+    for text in ["%queue:x", "lock:%queue:x", "a:<b>:%rate:c"] {
+        let (_, messages) = Template::parse(text, |_| true);
+        assert_eq!(messages.len(), 1, "{text}: {messages:?}");
+        assert!(messages[0].contains("helper keys"), "{messages:?}");
+    }
+    for text in ["a:%25", "100%:b", "a:b%c", "a:%:b"] {
+        let (_, messages) = Template::parse(text, |_| true);
+        assert!(messages.is_empty(), "{text}: {messages:?}");
     }
 }

@@ -28,8 +28,9 @@ use crate::error::{LockError, LostReason};
 /// [`release`](Self::release) waits for it.
 ///
 /// Give it a name. `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _
-/// = …` releases at once: the next line runs without the lock, and the compiler does not warn.
-/// [`Lock::run`](crate::Lock::run) has no guard to forget.
+/// = …` releases at once: the next line runs without the lock, and the compiler does not warn
+/// unless the crate has `#![warn(let_underscore_drop)]`. [`Lock::run`](crate::Lock::run) has no
+/// guard to forget.
 ///
 /// The guard of a nested request shares the hold of its call chain. Releasing it gives back the
 /// share. It is lost when the outer body or guard ends
@@ -46,7 +47,8 @@ use crate::error::{LockError, LostReason};
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "dropping the guard at once releases the lock"]
+#[must_use = "dropping the guard at once releases the lock, and so does `let _ = …`, which rustc's \
+              lint `let_underscore_drop` finds: give it a name, `let _guard = …`"]
 pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
@@ -167,7 +169,7 @@ impl Guard {
 
     /// As long as this is there, a body under this guard is polled, and the outer guards of a
     /// nested one do not end. `None` if there is none, or one has ended.
-    pub(crate) fn polls_body(&self) -> Option<Polling<'_>> {
+    pub(crate) fn enter_polling(&self) -> Option<Polling<'_>> {
         Polling::enter(&self.borrowed.as_ref()?.from)
     }
 
@@ -332,7 +334,7 @@ impl Guard {
         let frame = self.frame();
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| {
-            let _polls = self.polls_body();
+            let _polls = self.enter_polling();
             call_chain::within(&frame, || future.as_mut().poll(cx))
         })
         .await

@@ -1,4 +1,4 @@
-//! [`Latch`]: waits until something has happened so many times.
+//! [`Latch`]: waits until something has happened N times.
 
 use std::sync::Arc;
 use std::time::Duration;

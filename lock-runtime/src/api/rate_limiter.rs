@@ -1,9 +1,9 @@
-//! [`RateLimiter`]: at most so many in a time, over all processes.
+//! [`RateLimiter`]: how many pass in a time, over all processes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{LockKey, RateRequest};
+use lock_store::LockKey;
 
 use super::rate::Rate;
 use crate::engine::Engine;
@@ -13,18 +13,22 @@ use crate::error::LockError;
 /// Longer waits are cut to this.
 const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Lets at most a [`Rate`] pass, counted over all clients of one store and namespace that use the
-/// same key; see [`LockClient::rate_limiter`](crate::LockClient::rate_limiter). Cloning is cheap,
-/// and clones count together.
+/// Lets as many calls pass as a [`Rate`] says, counted over all clients of one store and namespace
+/// that use the same key; see [`LockClient::rate_limiter`](crate::LockClient::rate_limiter).
+/// Cloning is cheap, and clones count together.
 ///
 /// - In any time `t`, by the store's clock, at most `rate × t + burst` pass, as long as the store
-///   keeps acknowledged writes. A store that lost its data begins with a full bucket.
+///   keeps acknowledged writes. A store that lost its data begins with a full bucket. The default
+///   burst is the number of the rate: of `Rate::per_second(5)` 10 can pass within a second.
+/// - With [`Rate::at_most`] never more than its number pass in any time of its length. Its log
+///   begins empty in a store that lost its data.
 /// - Requests that wait are served in the order in which they reached the store. Small requests do
 ///   not starve large ones.
 ///
-/// It is a token bucket, computed as the *generic cell rate algorithm* (ATM Forum, *Traffic
+/// A rate is a token bucket, computed as the *generic cell rate algorithm* (ATM Forum, *Traffic
 /// Management 4.0*; known from `redis-cell`, `throttled` and `governor`). A decision is one
-/// command. Each key has one small value, which the store forgets when the bucket is full again.
+/// command. Each key has one small value, which the store forgets when the bucket is full again. An
+/// exact limit is a sliding window log.
 /// Only the store's clock counts. A limiter may share its key with a lock.
 ///
 /// All users of a key should give the same rate. Another rate, as during a roll-out, does no harm:
@@ -147,7 +151,8 @@ impl RateLimiter {
     /// Takes this many tokens, all or none.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire). More than the burst can never pass: [`LockError::Config`].
+    /// As [`acquire`](Self::acquire). More than the burst or the exact limit can never pass:
+    /// [`LockError::Config`].
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
@@ -209,9 +214,7 @@ impl RateLimiter {
     }
 
     async fn ask(&self, tokens: u32, wait: Duration) -> Result<RateOutcome, LockError> {
-        let (interval, burst) = self.rate.resolve(tokens)?;
-        let mut request = RateRequest::new(self.key.clone(), interval, burst);
-        request.tokens = tokens;
+        let mut request = self.rate.request(self.key.clone(), tokens)?;
         request.wait = wait.min(MAX_WAIT);
         self.engine.take_tokens(request).await
     }

@@ -198,7 +198,7 @@ impl<'s> Watch<'s> {
                     return Poll::Ready(Err(hold.lost_error(reason)));
                 }
             }
-            let polls = guard.polls_body();
+            let polls = guard.enter_polling();
             if cancels && guard.is_nested() && polls.is_none() {
                 // The outer guard has ended at this very moment.
                 continue;

@@ -1,4 +1,4 @@
-//! [`Semaphore`]: so many at once.
+//! [`Semaphore`]: at most N holders at once.
 
 use std::sync::Arc;
 

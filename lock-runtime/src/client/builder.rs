@@ -42,6 +42,7 @@ use crate::observe::Observer;
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
+/// - revocable: yes
 ///
 /// # Examples
 /// ```
@@ -181,6 +182,15 @@ impl LockClientBuilder {
     /// could publish it before its time. Set this to `false` if others may read the channels.
     pub fn trust_messages(mut self, trust: bool) -> Self {
         self.defaults.trusts_messages = trust;
+        self
+    }
+
+    /// Whether other clients can take locks from this one by
+    /// [`revoke`](crate::LockClient::revoke). With `false`, it goes on, and says so to who asks.
+    /// [`force_release`](crate::LockClient::force_release) asks nobody, and works all the same.
+    /// Default: `true`.
+    pub fn revocable(mut self, revocable: bool) -> Self {
+        self.defaults.revocable = revocable;
         self
     }
 

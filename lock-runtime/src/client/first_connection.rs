@@ -31,8 +31,8 @@ pub(super) async fn report(
                     %error,
                     "the lock store can't be reached yet; no lock is given until it can"
                 );
-                events.tell_later(None, move |tell| {
-                    tell.that(What::Unreachable { error: &error });
+                events.record_later(None, move |recorder| {
+                    recorder.record(What::Unreachable { error: &error });
                 });
             }
             Err(_) => {}

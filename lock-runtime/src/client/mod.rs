@@ -16,7 +16,7 @@ use std::time::Duration;
 use lock_store::{FoundHolder, LockKey, Namespace};
 
 use self::view::View;
-use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, Revoke, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::{HeldBy, LockError};
@@ -79,8 +79,8 @@ pub struct Inspection {
     /// characters are the same for all locks of one client (its `Debug` shows them), so they tell
     /// clients apart.
     pub holder: Option<String>,
-    /// The same by its name. `None` if the lock is free. The holder's client is asked for its name,
-    /// and has a quarter of a second to answer.
+    /// The holder's name. `None` if the lock is free. The holder's client has a quarter of a second
+    /// to say it.
     pub held_by: Option<HeldBy>,
     /// How many hold it. More than one only for a read-write lock or a semaphore: `holder` is then
     /// the one with the longest lease.
@@ -245,8 +245,7 @@ impl LockClient {
         Latch::new(Arc::clone(&self.engine), self.key(key))
     }
 
-    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before
-    /// it is asked.
+    /// A rate limiter for a key, over all processes. Nothing happens before it is asked.
     ///
     /// # Examples
     /// ```
@@ -293,7 +292,7 @@ impl LockClient {
         let key = self.key(key);
         let found = self.engine.inspect(key.clone()).await?;
         let held_by = match &found.holder {
-            Some(holder) => Some(self.engine.names_holder(&key, holder.who()).await),
+            Some(holder) => Some(self.engine.identify_holder(&key, holder.who()).await),
             None => None,
         };
         let permits = found.permits.filter(|all| !all.is_read_write());
@@ -308,9 +307,58 @@ impl LockClient {
         })
     }
 
+    /// Takes the lock from its holders in good order: an operator's tool. Their clients are asked
+    /// by a message. Each loses its hold ([`LostReason::Revoked`](crate::LostReason::Revoked)), its
+    /// body is stopped, and the lock is released when the body or guard has been dropped: never
+    /// while something runs under it. This waits for that until the timeout, and says who did not
+    /// answer and who still runs. A body under `on_lost = "continue"`, one that blocks its thread
+    /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
+    /// before.
+    ///
+    /// All kinds of locks. Of several holders all are asked, or one:
+    /// [`Revoke::held_by`]. Those that come later are not. A client can refuse
+    /// ([`revocable`](crate::LockClientBuilder::revocable)). A key that stays taken by
+    /// `hold_at_least` stays so. Several keys of one hold end together.
+    ///
+    /// A revocation names the hold by its owner token, as the store shows it. So it needs the right
+    /// to read the lock; to publish alone is not enough. What is stopped is stopped for good: the
+    /// call returns [`LockError::Lost`], and nobody calls it again.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect). [`LockError::Config`] on an engine that passes no messages
+    /// between clients.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, those that were asked stop all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # use lock_runtime::{LockError, LostReason};
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let report = client.lock("report").run(std::future::pending::<()>());
+    /// let revoke = async {
+    ///     # while client.inspect("report").await?.holder.is_none() {}
+    ///     client.revoke("report", Duration::from_secs(5)).await
+    /// };
+    /// let (report, revoked) = tokio::join!(report, revoke);
+    /// assert!(matches!(report, Err(LockError::Lost { reason: LostReason::Revoked, .. })));
+    /// let revoked = revoked?;
+    /// if !revoked.is_complete() {
+    ///     println!("{revoked}"); // …; orders-7f9c was told, and still runs
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn revoke(&self, key: impl Into<LockKey>, timeout: Duration) -> Revoke {
+        Revoke::new(Arc::clone(&self.engine), self.key(key), timeout)
+    }
+
     /// Takes the lock away from its holder, and hands it to the next in the queue. True if it was
-    /// held. An operator's tool: the holder learns of it at its next renewal, and may work on until
-    /// then.
+    /// held. The last resort, where [`revoke`](Self::revoke) gets no answer: the holder learns of
+    /// it at its next renewal, and may work on until then, beside the next one.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

@@ -21,7 +21,7 @@ enum ViewNamespace {
     #[default]
     OfClient,
     Other(Namespace),
-    /// One that can't be used. Each key says so.
+    /// A namespace that can't be used. Each key says so.
     Bad,
 }
 

@@ -24,8 +24,8 @@ impl Engine {
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
-    /// The same error. A conflict is a mistake that somebody has to find, so it says what the store
-    /// has in the key, after one more command.
+    /// Completes the error of a conflict with what the store has in the key, by one more command. A
+    /// conflict is a mistake that somebody has to find.
     pub(crate) async fn explain(&self, error: LockError, wanted: Option<Permits>) -> LockError {
         let LockError::KeyConflict {
             key,
@@ -58,7 +58,7 @@ impl Engine {
             if handoff.key() == key {
                 self.end_tenure(&handoff);
             } else {
-                self.pass_back(handoff);
+                self.hand_off_or_end(handoff);
             }
         }
         for hold in self.watchdog.holds() {
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// One command, without a repeat.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         key: Option<&LockKey>,
         command: impl Future<Output = Result<Answer<T>, Failure>>,

@@ -53,7 +53,7 @@ impl Grants {
 
     /// The answer over this link says that a command sent then has changed the store. All news over
     /// the link from now on comes from the same server, after that. A replica changes nothing: it
-    /// only passes on its master's words.
+    /// only forwards its master's words.
     pub(crate) fn wrote(&self, link: Link, sent: Instant) {
         self.state.lock().wrote(link, sent);
     }

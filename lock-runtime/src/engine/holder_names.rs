@@ -9,11 +9,11 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::error::HeldBy;
 
-/// The same client is asked about the same key at most so often.
+/// The pause before a client is asked again about the same key.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// So many answers are kept.
+/// The number of answers that are kept.
 const KEPT: usize = 64;
-/// So many questions of others wait for their answers. The rest gets none.
+/// At most this many questions of others wait for their answers. The rest gets none.
 const QUESTIONS: usize = 64;
 
 /// What a client says of itself, and has heard of others.
@@ -94,6 +94,7 @@ impl HolderNames {
                     self.heard.notify_waiters();
                 }
             }
+            ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {}
         }
     }
 
@@ -122,7 +123,7 @@ impl HolderNames {
         true
     }
 
-    pub(super) fn was_asked(&self, client: ClientId, key: &LockKey, listens: bool) {
+    pub(super) fn note_asked(&self, client: ClientId, key: &LockKey, listens: bool) {
         let mut asked = self.asked.lock();
         let mut asked_it = asked.iter_mut();
         if let Some(it) = asked_it.find(|it| it.client == client && it.key == *key) {

@@ -50,7 +50,7 @@ impl Candidate {
         if let Some(key) = keys.first() {
             tracing::info!(key = %key.shortened(), "this process leads");
         }
-        term.tell(What::TermBegan);
+        term.record(What::TermBegan);
         term
     }
 
@@ -99,15 +99,15 @@ impl Term<'_> {
                 "this process does not lead any more"
             );
         }
-        self.tell(What::TermEnded { lasted, how });
+        self.record(What::TermEnded { lasted, how });
         lasted
     }
 
-    fn tell(&self, what: What<'_>) {
+    fn record(&self, what: What<'_>) {
         let more = self.keys.len().saturating_sub(1);
         let key = self.keys.iter().min();
         let subject = key.map(|key| Subject::new(key, more, self.candidate.kind));
-        self.candidate.engine.observed.events.tell(subject, what);
+        self.candidate.engine.observed.events.record(subject, what);
     }
 }
 

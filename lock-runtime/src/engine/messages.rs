@@ -11,6 +11,7 @@ use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
 use super::observed::Observed;
 use super::request_numbers::RequestNumbers;
+use super::revocations::Revocations;
 use crate::observe::{Events, What};
 
 /// Hears the store for a client.
@@ -20,13 +21,14 @@ pub(crate) struct Messages {
     pub(super) local_queues: Arc<LocalQueues>,
     pub(super) numbers: Arc<RequestNumbers>,
     pub(super) names: Arc<HolderNames>,
+    pub(super) revocations: Arc<Revocations>,
     pub(super) observed: Arc<Observed>,
-    connected: Mutex<Connected>,
+    connected: Mutex<ConnectedServers>,
 }
 
 /// The servers with a connection, each as often as it has some.
 #[derive(Debug, Default)]
-struct Connected {
+struct ConnectedServers {
     servers: Vec<String>,
     /// After a shutdown: what a store says then is late.
     closed: bool,
@@ -37,6 +39,7 @@ impl Messages {
         local_queues: LocalQueues,
         numbers: RequestNumbers,
         names: HolderNames,
+        revocations: Revocations,
         events: Events,
     ) -> Self {
         Self {
@@ -44,6 +47,7 @@ impl Messages {
             local_queues: Arc::new(local_queues),
             numbers: Arc::new(numbers),
             names: Arc::new(names),
+            revocations: Arc::new(revocations),
             observed: Arc::new(Observed::new(events)),
             connected: Mutex::default(),
         }
@@ -56,14 +60,14 @@ impl Messages {
         let text = "the client was shut down";
         let error = StoreError::new(StoreErrorKind::Disconnected, text);
         for server in std::mem::take(&mut connected.servers) {
-            self.tell_disconnected(server, error.clone());
+            self.record_disconnected(server, error.clone());
         }
     }
 
-    fn tell_disconnected(&self, server: String, error: StoreError) {
-        self.observed.events.tell_later(None, move |tell| {
+    fn record_disconnected(&self, server: String, error: StoreError) {
+        self.observed.events.record_later(None, move |recorder| {
             let (server, error) = (server.as_str(), &error);
-            tell.that(What::Disconnected { server, error });
+            recorder.record(What::Disconnected { server, error });
         });
     }
 }
@@ -91,9 +95,9 @@ impl Listener for Messages {
         }
         connected.servers.push(server.to_owned());
         let server = server.to_owned();
-        self.observed.events.tell_later(None, move |tell| {
+        self.observed.events.record_later(None, move |recorder| {
             let server = server.as_str();
-            tell.that(What::Connected { server });
+            recorder.record(What::Connected { server });
         });
     }
 
@@ -102,12 +106,19 @@ impl Listener for Messages {
         let mut servers = connected.servers.iter();
         if let Some(at) = servers.position(|one| one == server) {
             let server = connected.servers.swap_remove(at);
-            self.tell_disconnected(server, error.clone());
+            self.record_disconnected(server, error.clone());
         }
     }
 
     fn told(&self, message: ClientMessage) {
-        self.names.told(message);
+        match message {
+            ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {
+                self.names.told(message);
+            }
+            ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {
+                self.revocations.told(message);
+            }
+        }
     }
 
     fn freed(&self, ended: Ended) {
@@ -129,7 +140,9 @@ mod tests {
         let original = RequestNumbers::new(ClientId(7), true);
         let copies = [original.copied(), original].map(|numbers| {
             let (names, _) = HolderNames::new(Clock::new(Handle::current()), "me".into());
-            Messages::new(LocalQueues::default(), numbers, names, Events::default())
+            let (revocations, _) = Revocations::new();
+            let (queues, events) = (LocalQueues::default(), Events::default());
+            Messages::new(queues, numbers, names, revocations, events)
         });
         let next = || copies.each_ref().map(|one| one.numbers.next_owner());
         let [one, other] = next();

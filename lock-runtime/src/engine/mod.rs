@@ -24,6 +24,9 @@ mod other_limits;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
 pub(crate) mod request_numbers;
+pub(crate) mod revocations;
+mod revoke;
+mod short_lease;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 mod timing;
@@ -57,6 +60,8 @@ use self::messages::Messages;
 use self::observed::Observed;
 use self::other_limits::OtherLimits;
 use self::request_numbers::RequestNumbers;
+use self::revocations::Revocations;
+use self::short_lease::ShortLease;
 use self::timing::Budget;
 use crate::config::Defaults;
 use crate::error::LockError;
@@ -84,9 +89,11 @@ pub(crate) struct Engine {
     undo: Undo,
     numbers: Arc<RequestNumbers>,
     names: Arc<HolderNames>,
+    revocations: Arc<Revocations>,
     observed: Arc<Observed>,
     last_tokens: LastTokens,
     other_limits: OtherLimits,
+    short_lease: ShortLease,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
     /// rate limiters, and the pause between two rounds for several keys.
@@ -180,7 +187,7 @@ impl Engine {
 
     /// Refuses what the store can't do.
     fn can(&self, wish: Wish) -> Result<(), LockError> {
-        match self.capabilities.refuses(wish) {
+        match self.capabilities.refusal(wish) {
             Some(reason) => Err(LockError::config(reason)),
             None => Ok(()),
         }

@@ -25,24 +25,24 @@ impl Observed {
 
     /// Tells of a hold's loss, the first time.
     pub(super) fn lost(&self, hold: &Hold, now: Instant) {
-        let Some(reason) = hold.loss_to_tell() else {
+        let Some(reason) = hold.unreported_loss() else {
             return;
         };
-        self.tell_loss(hold, reason, now);
+        self.record_loss(hold, reason, now);
     }
 
     /// Tells that the store did not have a hold any more when it was released.
     pub(super) fn gone(&self, hold: &Hold, now: Instant) {
-        self.tell_loss(hold, LostReason::Gone, now);
+        self.record_loss(hold, LostReason::Gone, now);
     }
 
-    fn tell_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
+    fn record_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
         self.counters.lost();
         if self.events.are_wanted() {
             let held = now.saturating_duration_since(hold.since);
             let lost = move || What::Lost { reason, held };
             self.events
-                .tell_later(Some(about(hold)), move |tell| tell.that(lost()));
+                .record_later(Some(about(hold)), move |recorder| recorder.record(lost()));
         }
     }
 
@@ -51,7 +51,9 @@ impl Observed {
         if self.events.are_wanted() {
             let renewed = move || What::Renewed { late };
             self.events
-                .tell_later(Some(about(hold)), move |tell| tell.that(renewed()));
+                .record_later(Some(about(hold)), move |recorder| {
+                    recorder.record(renewed())
+                });
         }
     }
 
@@ -61,7 +63,7 @@ impl Observed {
         let held = now.saturating_duration_since(hold.since);
         tracing::debug!(key = %hold.key().shortened(), ?held, "a lock is released");
         self.events
-            .tell(Some(subject(hold)), What::Released { held });
+            .record(Some(subject(hold)), What::Released { held });
     }
 }
 

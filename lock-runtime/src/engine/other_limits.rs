@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use lock_store::{LockKey, Mutex};
 
-/// So many semaphores are remembered: a client that meets more has been told often enough.
+/// The number of semaphores that are remembered. A client that meets more has logged enough.
 const REMEMBERED: usize = 100;
 
-/// Those that were told of.
+/// The semaphores whose other limit was logged.
 #[derive(Debug, Default)]
 pub(super) struct OtherLimits {
     told: Mutex<BTreeSet<LockKey>>,

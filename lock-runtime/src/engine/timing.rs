@@ -13,18 +13,18 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
-/// A wait without end is over when so many of its grants could not be used. Most likely the lease
-/// is too short for the network.
+/// A wait without end fails after this many grants that could not be used. Most likely the lease is
+/// too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
-/// A request that waits for a key of a client without a queue looks at most this often,
+/// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(10);
-/// and at least this often,
+/// The longest pause between looks at a value that such a client wrote a moment ago.
 const FOREIGN_MOST: Duration = Duration::from_millis(50);
-/// or this often when that client's value has been there
+/// The pause between looks at a value that has been there for [`FOREIGN_LASTS`].
 const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
-/// for this long.
+/// After this time, a foreign value is expected to stay, and looks are rare.
 const FOREIGN_LASTS: Duration = Duration::from_secs(1);
-/// A wait without end for several keys is over after so many rounds that each lost a key.
+/// A wait without end for several keys fails after this many rounds that each lost a key.
 pub(crate) const LOST_ROUNDS: u32 = 5;
 
 /// The time one request may take.
@@ -54,8 +54,8 @@ impl Budget {
         self.wait != Wait::For(Duration::ZERO)
     }
 
-    /// When a busy lock is reported as such.
-    pub(crate) fn ends(&self) -> Option<Instant> {
+    /// When the wait is over and a busy lock is reported.
+    pub(crate) fn end(&self) -> Option<Instant> {
         match self.wait {
             Wait::For(wait) => Some(self.started + wait),
             Wait::Forever => None,
@@ -63,7 +63,7 @@ impl Budget {
     }
 
     /// When a store with its last answer at `answered` is reported as dead, whatever is under way.
-    pub(crate) fn gives_up(&self, answered: Option<Instant>) -> Instant {
+    pub(crate) fn give_up_at(&self, answered: Option<Instant>) -> Instant {
         match self.wait {
             Wait::For(wait) => self.started + wait.max(self.command_timeout),
             Wait::Forever => {
@@ -72,11 +72,11 @@ impl Budget {
         }
     }
 
-    /// The same for a store that has failed since then. A request that came later has the time of
-    /// one command.
-    pub(crate) fn loses_patience(&self, failing_since: Instant) -> Instant {
+    /// When a store that fails since `failing_since` is reported as dead. A request that came later
+    /// has the time of one command.
+    pub(crate) fn lose_patience_at(&self, failing_since: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.gives_up(None),
+            Wait::For(_) => self.give_up_at(None),
             Wait::Forever => {
                 (failing_since + self.dead_after).max(self.started + self.command_timeout)
             }
@@ -98,7 +98,7 @@ impl Budget {
     /// By when the last question of a request must be answered, if it is asked now.
     pub(crate) fn last_answer_by(&self, now: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.gives_up(None).max(now),
+            Wait::For(_) => self.give_up_at(None).max(now),
             Wait::Forever => now + self.command_timeout,
         }
     }
@@ -157,7 +157,7 @@ pub(crate) fn recheck_at(
     }
 }
 
-/// The same, of a store that has not said when.
+/// When to look again, if the store has not said when.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
     let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
         remaining + Duration::from_millis(1)
@@ -186,7 +186,7 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
     sent + trusted(lease)
 }
 
-/// The same, or earlier if the store said so.
+/// The end of the trust in a grant, by its send time or earlier if the store said so.
 pub(crate) fn trusted_until(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
     let deadline = deadline(sent, lease);
     until.map_or(deadline, |until| until.min(deadline))
@@ -215,10 +215,10 @@ pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
     now + until.saturating_duration_since(now) / 8
 }
 
-/// When to renew a hold that was passed on inside the process and can be trusted until `until`.
+/// When to renew a hold that was handed off inside the process and can be trusted until `until`.
 /// `None` if the store must be asked first: too little is left, or more than the lease. A `fresh`
 /// hold was handed over by the store a moment ago: the rest of its lease was not asked for yet.
-pub(crate) fn passed_on(
+pub(crate) fn handed_off_renewal(
     now: Instant,
     until: Instant,
     fresh: bool,
@@ -247,9 +247,9 @@ pub(crate) fn passed_on(
 }
 
 /// How long a request waits for the hold of another task of its process before it asks the store.
-pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
+pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
     let left = budget
-        .ends()
+        .end()
         .map(|ends| ends.saturating_duration_since(now) / 4);
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
@@ -332,7 +332,7 @@ impl Retry {
     }
 
     /// Counts a failure and waits for the next try. False, at once, if that would not come before
-    /// `ends`.
+    /// `end`.
     pub(crate) async fn pause(&mut self, clock: &Clock, ends: Instant) -> bool {
         let again = self.again_at(clock.now());
         let has_time = again < ends;

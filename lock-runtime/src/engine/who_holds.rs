@@ -14,12 +14,12 @@ use crate::error::HeldBy;
 
 /// How long a question of people waits for its answer.
 const ANSWERED: Duration = Duration::from_millis(250);
-/// The same question in so short a time came twice: over several connections of this client.
+/// A question that comes again within this time came over several connections of this client.
 const TWICE: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Asks the holder's client for its name, in the background. The answer comes soon or never.
-    pub(super) fn asks_for_name(&self, key: &LockKey, holder: Option<Holder>) {
+    pub(super) fn ask_for_name(&self, key: &LockKey, holder: Option<Holder>) {
         let Some(Holder::Owner(owner)) = holder else {
             return;
         };
@@ -34,9 +34,9 @@ impl Engine {
                 key: key.clone(),
                 asker,
             };
-            // Who may not publish does not know whether anybody listens.
+            // Without the right to publish we cannot tell whether anybody listens.
             let listens = store.tell(client, question, by).await.unwrap_or(true);
-            names.was_asked(client, &key, listens);
+            names.note_asked(client, &key, listens);
         });
     }
 
@@ -55,10 +55,10 @@ impl Engine {
         }
     }
 
-    /// Who the holder of a key is. Waits a moment for what its client says.
-    pub(crate) async fn names_holder(&self, key: &LockKey, holder: Holder) -> HeldBy {
+    /// Finds out who the holder of a key is. Waits a moment for the answer of its client.
+    pub(crate) async fn identify_holder(&self, key: &LockKey, holder: Holder) -> HeldBy {
         let by = self.clock.now() + ANSWERED;
-        self.asks_for_name(key, Some(holder));
+        self.ask_for_name(key, Some(holder));
         let Holder::Owner(owner) = holder else {
             return self.held_by(key, Some(holder));
         };
@@ -78,7 +78,7 @@ impl Engine {
 }
 
 /// The task that answers the questions of others. Ends with the engine.
-pub(super) async fn answers(engine: Weak<Engine>, mut questions: Questions) {
+pub(super) async fn answer_questions(engine: Weak<Engine>, mut questions: Questions) {
     let mut last: Option<(Question, Instant)> = None;
     while let Some(question) = questions.recv().await {
         let Some(engine) = engine.upgrade() else {

@@ -59,11 +59,32 @@ impl LockError {
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "a test that can't go on has failed")]
 mod tests {
     use lock_store::{KeyFault, StoreErrorKind};
 
     use super::*;
     use crate::error::{KeyKind, LostReason};
+
+    /// The status that the page's table begins with for this variant.
+    fn in_the_page(variant: &str) -> u16 {
+        let page = include_str!("../../docs/errors.md");
+        let rows = page.lines().filter(|line| line.starts_with("| ["));
+        let row = rows
+            .clone()
+            .find(|row| row.contains(&format!("`{variant}`")));
+        let row = row.unwrap_or_else(|| panic!("no row for {variant}"));
+        let names: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        let at = names.iter().position(|name| *name == variant).unwrap_or(0);
+        let last = row.trim_end_matches([' ', '|']).rsplit('|').next();
+        // `409; 404` for two variants, or a status for all of them, or words behind it.
+        let statuses: Vec<u16> = last
+            .unwrap_or_default()
+            .split(';')
+            .filter_map(|status| status.trim().get(..3)?.parse().ok())
+            .collect();
+        statuses.get(at).or(statuses.first()).copied().unwrap_or(0)
+    }
 
     /// The table in `docs/errors.md`.
     #[test]
@@ -96,6 +117,11 @@ mod tests {
             (LockError::Shutdown, 503, second),
         ] {
             assert_eq!(error.http_status(), status, "{error}");
+            let shown = format!("{error:?}");
+            let variant = shown.split([' ', '{', '(']).next().unwrap_or_default();
+            if !error.body_ended() {
+                assert_eq!(in_the_page(variant), status, "{error}");
+            }
             assert_eq!(error.retry_after(), after, "{error}");
         }
     }

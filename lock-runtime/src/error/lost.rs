@@ -18,6 +18,9 @@ pub enum LostReason {
     /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took
     /// the lock away.
     Gone,
+    /// Another client asked for its end ([`revoke`](crate::LockClient::revoke)). The store has the
+    /// hold until the body or guard has been dropped.
+    Revoked,
     /// `max_hold` was reached.
     MaxHold,
     /// The client was shut down and its timeout ran out.
@@ -35,6 +38,7 @@ impl LostReason {
             Self::NotRenewed => "not_renewed",
             Self::Stalled => "stalled",
             Self::Gone => "gone",
+            Self::Revoked => "revoked",
             Self::MaxHold => "max_hold",
             Self::Shutdown => "shutdown",
             Self::OuterEnded => "outer_ended",
@@ -65,6 +69,7 @@ impl fmt::Display for LostReason {
                 "the store no longer has it (data lost, key evicted or deleted, or released by \
                  force)"
             }
+            Self::Revoked => "an operator revoked it (`revoke`)",
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
             Self::OuterEnded => {

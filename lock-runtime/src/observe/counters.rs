@@ -11,7 +11,7 @@ use crate::error::LockError;
 pub(crate) struct Counters {
     by_store: AtomicU64,
     handed_over: AtomicU64,
-    passed_on: AtomicU64,
+    handed_off: AtomicU64,
     nested: AtomicU64,
     busy: AtomicU64,
     unavailable: AtomicU64,
@@ -26,7 +26,7 @@ impl Counters {
         let counter = match how {
             GrantedBy::Store => &self.by_store,
             GrantedBy::HandedOver => &self.handed_over,
-            GrantedBy::PassedOn => &self.passed_on,
+            GrantedBy::HandedOff => &self.handed_off,
             GrantedBy::Nested => &self.nested,
         };
         count(counter);
@@ -58,7 +58,7 @@ impl Counters {
         Stats {
             granted_by_store: read(&self.by_store),
             handed_over: read(&self.handed_over),
-            passed_on: read(&self.passed_on),
+            handed_off: read(&self.handed_off),
             nested: read(&self.nested),
             busy: read(&self.busy),
             unavailable: read(&self.unavailable),

@@ -262,19 +262,19 @@ pub enum GrantedBy {
     /// The release of another client, by the store's message.
     HandedOver,
     /// Another task of this process, without the store.
-    PassedOn,
+    HandedOff,
     /// The hold of its own call chain.
     Nested,
 }
 
 impl GrantedBy {
-    /// Its name in metrics and traces: `store`, `handed_over`, `passed_on`, `nested`.
+    /// Its name in metrics and traces: `store`, `handed_over`, `handed_off`, `nested`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Store => "store",
             Self::HandedOver => "handed_over",
-            Self::PassedOn => "passed_on",
+            Self::HandedOff => "handed_off",
             Self::Nested => "nested",
         }
     }

@@ -67,27 +67,27 @@ impl Events {
         self.0.is_some()
     }
 
-    /// Tells it now, on this thread. Not under a lock, and not on the client's own thread.
-    pub(crate) fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
-        self.tell_end(lock, what, false);
+    /// Calls the observers now, on this thread. Not under a lock or on the client's own thread.
+    pub(crate) fn record(&self, lock: Option<Subject<'_>>, what: What<'_>) {
+        self.record_end(lock, what, false);
     }
 
-    /// The same for the end of a request, which was queued before or not.
-    pub(crate) fn tell_end(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
+    /// Records the end of a request, now and on this thread.
+    pub(crate) fn record_end(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
         if let Some(audience) = &self.0 {
-            audience.observers.tell(lock, what, was_queued);
+            audience.observers.record(lock, what, was_queued);
         }
     }
 
     /// Has the observers' thread tell it: for what happens in the background, or under a lock.
-    pub(crate) fn tell_later(
+    pub(crate) fn record_later(
         &self,
         of: Option<About>,
-        what: impl FnOnce(Tell<'_>) + Send + 'static,
+        what: impl FnOnce(Recorder<'_>) + Send + 'static,
     ) {
         let Some(audience) = &self.0 else { return };
         let later: Later = Box::new(move |observers| {
-            what(Tell {
+            what(Recorder {
                 observers,
                 of: of.as_ref(),
             })
@@ -107,7 +107,7 @@ impl Events {
     pub(crate) async fn told(&self) {
         if self.are_wanted() {
             let (told, all) = oneshot::channel();
-            self.tell_later(None, move |_| _ = told.send(()));
+            self.record_later(None, move |_| _ = told.send(()));
             let _ = all.await;
         }
     }
@@ -121,23 +121,23 @@ pub(crate) struct About {
     pub(crate) kind: LockKind,
 }
 
-/// Tells one event on the observers' thread.
-pub(crate) struct Tell<'t> {
+/// Records one event on the observers' thread.
+pub(crate) struct Recorder<'t> {
     observers: &'t Observers,
     of: Option<&'t About>,
 }
 
-impl Tell<'_> {
-    pub(crate) fn that(self, what: What<'_>) {
+impl Recorder<'_> {
+    pub(crate) fn record(self, what: What<'_>) {
         let subject = self
             .of
             .map(|of| Subject::new(&of.key, of.more_keys, of.kind));
-        self.observers.tell(subject, what, false);
+        self.observers.record(subject, what, false);
     }
 }
 
 impl Observers {
-    fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
+    fn record(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
         let event = Event {
             was_queued,
             ..Event::new(&self.client, lock, what)

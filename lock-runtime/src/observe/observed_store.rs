@@ -45,15 +45,17 @@ impl ObservedStore {
         })
     }
 
-    fn tell(&self, verb: Verb, took: Duration, failure: Option<&Failure>) {
+    fn record(&self, verb: Verb, took: Duration, failure: Option<&Failure>) {
         let error = failure.map(|failure| &failure.error);
         if !(self.is_own_thread)() {
-            return self.events.tell(None, What::Command { verb, took, error });
+            return self
+                .events
+                .record(None, What::Command { verb, took, error });
         }
         let error = error.cloned();
-        self.events.tell_later(None, move |tell| {
+        self.events.record_later(None, move |recorder| {
             let error = error.as_ref();
-            tell.that(What::Command { verb, took, error });
+            recorder.record(What::Command { verb, took, error });
         });
     }
 }
@@ -72,7 +74,7 @@ impl<T> Future for Timed<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.command.as_mut().poll(cx));
         let took = self.store.clock.now().saturating_duration_since(self.sent);
-        self.store.tell(self.verb, took, result.as_ref().err());
+        self.store.record(self.verb, took, result.as_ref().err());
         Poll::Ready(result)
     }
 }
@@ -86,8 +88,8 @@ macro_rules! timed {
             })*
 
             lock_store::delegate! {
-                capabilities tell forget_unused_views connected is_connected log_findings migrate
-                servers link link_of finish close is_closed
+                capabilities owner_of tell forget_unused_views connected is_connected log_findings
+                migrate servers link link_of finish close is_closed
             }
         }
     };
@@ -104,7 +106,7 @@ fn verb(operation: Operation) -> Verb {
         Operation::Fence => Verb::Fence,
         Operation::Shrink => Verb::Downgrade,
         Operation::Abandon => Verb::Undo,
-        Operation::Inspect => Verb::Inspect,
+        Operation::Inspect | Operation::Holders => Verb::Inspect,
         Operation::ForceRelease => Verb::ForceRelease,
         Operation::Rate => Verb::Rate,
         Operation::LatchSet

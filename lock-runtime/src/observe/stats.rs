@@ -22,7 +22,7 @@ pub struct Stats {
     /// Requests that got their lock from the release of another client.
     pub handed_over: u64,
     /// Requests that got their lock from another task of this process.
-    pub passed_on: u64,
+    pub handed_off: u64,
     /// Requests that shared the hold of their call chain.
     pub nested: u64,
     /// Requests that ended with [`LockError::Busy`](crate::LockError::Busy).
@@ -47,6 +47,6 @@ impl Stats {
     /// Requests that got their lock, however.
     #[must_use]
     pub fn granted(&self) -> u64 {
-        self.granted_by_store + self.handed_over + self.passed_on + self.nested
+        self.granted_by_store + self.handed_over + self.handed_off + self.nested
     }
 }

@@ -27,7 +27,8 @@ use crate::config::DEFAULT_NAMESPACE;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let (client, faults) = LockClient::in_memory_with_faults();
-/// let (reported, ()) = tokio::join!(client.scope(report()), async { faults.loses("report") });
+/// let (reported, met) = tokio::join!(client.scope(report()), async { faults.loses("report") });
+/// assert!(met, "it was held");
 /// assert!(reported.is_err_and(|error| error.is_lost() && !error.body_ended()));
 ///
 /// let other = faults.held_by_another("report");
@@ -76,13 +77,13 @@ impl Faults {
     /// A request is then [`Unavailable`](crate::LockError::Unavailable) when its wait has ended,
     /// and after `unavailable_after` (2 s) at the latest. A hold is
     /// [`Lost`](crate::LockError::Lost) when its lease ends.
-    pub fn silent(&self) {
-        self.behaves(Behaviour::Silent);
+    pub fn fall_silent(&self) {
+        self.set_behaviour(Behaviour::Silent);
     }
 
     /// The store answers again. A command that is still waited for is carried out.
-    pub fn answers(&self) {
-        self.behaves(Behaviour::Answers);
+    pub fn answer(&self) {
+        self.set_behaviour(Behaviour::Answers);
     }
 
     /// The store refuses from now on, for this reason.
@@ -91,20 +92,22 @@ impl Faults {
     /// renewals or releases; [`ReadOnly`](StoreErrorKind::ReadOnly) and
     /// [`NotReplicated`](StoreErrorKind::NotReplicated) refuse these as well. Any other reason
     /// refuses all that is asked, [`health`](LockClient::health) too.
-    pub fn refuses(&self, kind: StoreErrorKind) {
-        self.behaves(Behaviour::Refuses(kind));
+    pub fn refuse(&self, kind: StoreErrorKind) {
+        self.set_behaviour(Behaviour::Refuses(kind));
     }
 
     /// Takes the lock away from whoever has it. Guards of the client that have it are lost now
-    /// ([`LostReason::Gone`](crate::LostReason::Gone)), not only at their next renewal.
-    pub fn loses(&self, key: impl Into<LockKey>) {
+    /// ([`LostReason::Gone`](crate::LostReason::Gone)), not only at their next renewal. True if it
+    /// was held. If not, it came too early or too late, or the key is another one.
+    pub fn lose(&self, key: impl Into<LockKey>) -> bool {
         let key = self.client.key(key);
-        self.another.intruder.free(&key);
+        let was_held = self.another.intruder.free(&key);
         self.client.engine().lose(&key);
+        was_held
     }
 
     /// Somebody else holds this lock exclusively, until the returned value is dropped. If it was
-    /// held, it is lost, as by [`loses`](Self::loses). Who waited for it says that it is held by
+    /// held, it is lost, as by [`lose`](Self::lose). Who waited for it says that it is held by
     /// `somebody-else`.
     pub fn held_by_another(&self, key: impl Into<LockKey>) -> HeldByAnother {
         let request = self.another.requests.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +131,7 @@ impl Faults {
         }
     }
 
-    /// The same faults in another namespace, whose keys `loses` and `held_by_another` then name:
+    /// The same faults in another namespace, whose keys `lose` and `held_by_another` then name:
     /// those of [`client.namespaced(…)`](LockClient::namespaced).
     #[must_use]
     pub fn namespaced(&self, namespace: &str) -> Self {
@@ -138,7 +141,7 @@ impl Faults {
         }
     }
 
-    fn behaves(&self, behaviour: Behaviour) {
+    fn set_behaviour(&self, behaviour: Behaviour) {
         self.told.behaviour.send_replace(behaviour);
     }
 }

@@ -35,21 +35,21 @@ pub(super) enum Behaviour {
 
 /// What a command does to the store. A store that is in trouble refuses the last of them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Effect {
+enum CommandEffect {
     Reads,
     Writes,
     TakesMemory,
 }
 
 impl Behaviour {
-    fn refuses(self, effect: Effect) -> Option<StoreErrorKind> {
+    fn refusal(self, effect: CommandEffect) -> Option<StoreErrorKind> {
         let Self::Refuses(kind) = self else {
             return None;
         };
         let least = match kind {
-            StoreErrorKind::OutOfMemory => Effect::TakesMemory,
-            StoreErrorKind::ReadOnly | StoreErrorKind::NotReplicated => Effect::Writes,
-            _ => Effect::Reads,
+            StoreErrorKind::OutOfMemory => CommandEffect::TakesMemory,
+            StoreErrorKind::ReadOnly | StoreErrorKind::NotReplicated => CommandEffect::Writes,
+            _ => CommandEffect::Reads,
         };
         (effect >= least).then_some(kind)
     }
@@ -86,14 +86,14 @@ struct FaultyStore {
 
 impl FaultyStore {
     /// Waits until a command with this effect may be carried out.
-    async fn lets_pass(&self, effect: Effect, by: Instant) -> Result<(), Failure> {
+    async fn let_pass(&self, effect: CommandEffect, by: Instant) -> Result<(), Failure> {
         let mut behaviour = self.told.behaviour.subscribe();
         let answers = behaviour.wait_for(|behaviour| *behaviour != Behaviour::Silent);
         let behaviour = match self.clock.by(by, answers).await {
             Some(told) => told.map_or(Behaviour::Answers, |behaviour| *behaviour),
             None => return Err(self.failure(StoreErrorKind::Timeout, Some(self.store.link()))),
         };
-        match behaviour.refuses(effect) {
+        match behaviour.refusal(effect) {
             Some(kind) => Err(self.failure(kind, None)),
             None => Ok(()),
         }
@@ -117,7 +117,7 @@ impl FaultyStore {
     }
 }
 
-fn effect(operation: Operation) -> Effect {
+fn effect(operation: Operation) -> CommandEffect {
     match operation {
         Operation::Acquire
         | Operation::AcquireAll
@@ -125,14 +125,16 @@ fn effect(operation: Operation) -> Effect {
         | Operation::Rate
         | Operation::LatchSet
         | Operation::LatchCountDown
-        | Operation::LatchWait => Effect::TakesMemory,
+        | Operation::LatchWait => CommandEffect::TakesMemory,
         Operation::Renew
         | Operation::Release
         | Operation::Shrink
         | Operation::Abandon
         | Operation::ForceRelease
-        | Operation::LatchLeave => Effect::Writes,
-        Operation::Inspect | Operation::LatchLook | Operation::Ping => Effect::Reads,
+        | Operation::LatchLeave => CommandEffect::Writes,
+        Operation::Inspect | Operation::Holders | Operation::LatchLook | Operation::Ping => {
+            CommandEffect::Reads
+        }
     }
 }
 
@@ -141,14 +143,14 @@ macro_rules! faulty {
         impl Store for FaultyStore {
             $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
                 Box::pin(async move {
-                    self.lets_pass(effect(Operation::$Name), by).await?;
+                    self.let_pass(effect(Operation::$Name), by).await?;
                     self.store.$method($($argument,)* by).await
                 })
             })*
 
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
                 Box::pin(async move {
-                    let passes = self.lets_pass(Effect::Writes, by).await;
+                    let passes = self.let_pass(CommandEffect::Writes, by).await;
                     passes.map_err(|failure| failure.error)?;
                     if to == ANOTHER {
                         self.another_answers(message.key());
@@ -164,8 +166,8 @@ macro_rules! faulty {
             }
 
             lock_store::delegate! {
-                capabilities forget_unused_views connected log_findings migrate servers link
-                link_of finish close is_closed
+                capabilities owner_of forget_unused_views connected log_findings migrate servers
+                link link_of finish close is_closed
             }
         }
     };
@@ -180,7 +182,7 @@ struct FaultyListener {
 }
 
 impl FaultyListener {
-    fn hears(&self) -> Option<Arc<dyn Listener>> {
+    fn listener_unless_silent(&self) -> Option<Arc<dyn Listener>> {
         let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
         self.listener.upgrade().filter(|_| !is_silent)
     }
@@ -188,30 +190,30 @@ impl FaultyListener {
 
 impl Listener for FaultyListener {
     fn granted(&self, grant: HandedOver) -> WakeUp {
-        let listener = self.hears();
+        let listener = self.listener_unless_silent();
         listener.map_or_else(WakeUp::default, |it| it.granted(grant))
     }
 
     fn recheck(&self) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.recheck();
         }
     }
 
     fn lost(&self, link: Link) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.lost(link);
         }
     }
 
     fn freed(&self, ended: Ended) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.freed(ended);
         }
     }
 
     fn told(&self, message: ClientMessage) {
-        if let Some(listener) = self.hears() {
+        if let Some(listener) = self.listener_unless_silent() {
             listener.told(message);
         }
     }

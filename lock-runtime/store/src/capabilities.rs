@@ -21,6 +21,8 @@ pub struct Capabilities {
     pub fencing: Ability,
     /// Rate limiters.
     pub rate: Ability,
+    /// Rate limiters with an exact limit ([`RateRequest::window`](crate::RateRequest)).
+    pub exact_rate: Ability,
     /// Latches.
     pub latch: Ability,
     /// Keys of different [namespaces](crate::LockKey::namespace). Without it, clients can use only
@@ -107,6 +109,8 @@ pub enum Wish {
     Fencing,
     /// A rate limiter.
     Rate,
+    /// A rate limiter with an exact limit.
+    ExactRate,
     /// A latch.
     Latch,
     /// A hold of this length.
@@ -124,6 +128,7 @@ impl Capabilities {
             fair: Ability::Yes,
             fencing: Ability::Yes,
             rate: Ability::Yes,
+            exact_rate: Ability::Yes,
             latch: Ability::Yes,
             namespaces: true,
             token_window: true,
@@ -152,6 +157,7 @@ impl Capabilities {
             fair: lacks("`fair` is not available"),
             fencing: lacks("fencing tokens are not available"),
             rate: lacks("rate limiters are not available"),
+            exact_rate: lacks("rate limiters with an exact limit are not available"),
             latch: lacks("latches are not available"),
             namespaces: false,
             token_window: false,
@@ -163,13 +169,14 @@ impl Capabilities {
 
     /// The text of the error of what the store can never do. `None` if it can.
     #[must_use]
-    pub fn refuses(&self, wish: Wish) -> Option<String> {
+    pub fn refusal(&self, wish: Wish) -> Option<String> {
         let (what, time) = match wish {
-            Wish::Shares => return self.shares.refuses(),
-            Wish::Fair => return self.fair.refuses(),
-            Wish::Fencing => return self.fencing.refuses(),
-            Wish::Rate => return self.rate.refuses(),
-            Wish::Latch => return self.latch.refuses(),
+            Wish::Shares => return self.shares.refusal(),
+            Wish::Fair => return self.fair.refusal(),
+            Wish::Fencing => return self.fencing.refusal(),
+            Wish::Rate => return self.rate.refusal(),
+            Wish::ExactRate => return self.rate.refusal().or_else(|| self.exact_rate.refusal()),
+            Wish::Latch => return self.latch.refusal(),
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,
             Wish::Kept(keep) => ("`hold_at_least`", keep),
@@ -206,7 +213,7 @@ impl Ability {
         Self::No(reason.into())
     }
 
-    fn refuses(&self) -> Option<String> {
+    fn refusal(&self) -> Option<String> {
         match self {
             Self::Yes => None,
             Self::No(reason) => Some(reason.clone().into_owned()),

@@ -174,7 +174,7 @@ impl Clock {
         self.by_from(self.now(), by, future)
     }
 
-    /// The same, for a caller that has read the clock a moment ago.
+    /// [`by`](Self::by) for a caller that has read the clock a moment ago.
     pub fn by_from<F: Future>(&self, now: Instant, by: Instant, future: F) -> By<F> {
         let sleep = self.sleep_from(now, by);
         By { future, sleep }

@@ -14,7 +14,7 @@ use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
 use crate::namespace::Namespace;
-use crate::owner::ClientId;
+use crate::owner::{ClientId, FoundHolder, Owner};
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
@@ -83,6 +83,23 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The key's holder, the rest of its lease, and the number of places in the queue. `None` if
     /// the key holds something that is not a lock.
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>>;
+
+    /// All holders, up to a thousand. `None` if the key holds something that is not a lock. Without
+    /// this, the engine is asked for the one that `inspect` gives.
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        let found = self.inspect(key, by);
+        Box::pin(async move {
+            let Answer { value, link, .. } = found.await?;
+            let holders = value.map(|found| found.holder.into_iter().collect());
+            Ok(Answer::new(holders, link))
+        })
+    }
+
+    /// The owner of this client whose hold the store shows as that of `shown`. Another one only
+    /// where a hold has another name in each of its attempts.
+    fn owner_of(&self, shown: Owner) -> Owner {
+        shown
+    }
 
     /// Ends every hold of the key and hands the key to the next in the queue. True if there was a
     /// hold, `None` if the key holds something that is not a lock.

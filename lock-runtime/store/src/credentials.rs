@@ -102,12 +102,12 @@ pub struct CredentialsProvider {
     /// The newest last.
     secrets: Arc<Mutex<VecDeque<Secret>>>,
     /// What nobody waited for to its end.
-    kept: Arc<Mutex<Option<Question>>>,
+    kept: Arc<Mutex<Option<CredentialsQuestion>>>,
 }
 
 /// The provider was asked. It goes on without somebody who waits, and ends with the last handle to
 /// the provider.
-struct Question {
+struct CredentialsQuestion {
     asked: Instant,
     /// A task of its own: its panic ends no connection.
     answer: JoinSet<Result<Credentials, String>>,
@@ -115,8 +115,8 @@ struct Question {
 
 /// A question that is kept if nobody waits for its answer.
 struct Waited<'p> {
-    question: Question,
-    kept: &'p Mutex<Option<Question>>,
+    question: CredentialsQuestion,
+    kept: &'p Mutex<Option<CredentialsQuestion>>,
 }
 
 impl Drop for Waited<'_> {
@@ -130,7 +130,7 @@ impl Drop for Waited<'_> {
                 self.question.asked,
                 std::mem::take(&mut self.question.answer),
             );
-            *kept = Some(Question { asked, answer });
+            *kept = Some(CredentialsQuestion { asked, answer });
         }
     }
 }
@@ -206,11 +206,11 @@ impl CredentialsProvider {
         }
     }
 
-    fn begin(&self, clock: &Clock) -> Question {
+    fn begin(&self, clock: &Clock) -> CredentialsQuestion {
         let (ask, asked) = (Arc::clone(&self.ask), clock.now());
         let mut answer = JoinSet::new();
         answer.spawn_on(async move { ask().await }, clock.handle());
-        Question { asked, answer }
+        CredentialsQuestion { asked, answer }
     }
 
     fn remember(

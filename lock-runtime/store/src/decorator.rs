@@ -16,6 +16,7 @@ macro_rules! operations {
             shrink(claim: $crate::Claim, permits: u32) -> Shrink($crate::Released);
             abandon(request: $crate::Acquire) -> Abandon($crate::Released);
             inspect(key: $crate::LockKey) -> Inspect(Option<$crate::LockFound>);
+            holders(key: $crate::LockKey) -> Holders(Option<Vec<$crate::FoundHolder>>);
             force_release(key: $crate::LockKey) -> ForceRelease(Option<bool>);
             rate(request: $crate::RateRequest) -> Rate($crate::Rated);
             latch_set(call: $crate::LatchCall, count: u32, ttl: ::std::time::Duration)
@@ -43,6 +44,9 @@ macro_rules! delegate {
     };
     (@ capabilities) => {
         $crate::delegate! { @fn capabilities() -> $crate::Capabilities }
+    };
+    (@ owner_of) => {
+        $crate::delegate! { @fn owner_of(shown: $crate::Owner) -> $crate::Owner }
     };
     (@ tell) => {
         $crate::delegate! {

@@ -223,7 +223,7 @@ impl LockKey {
     #[must_use]
     pub fn for_error(&self) -> Self {
         let text = self.as_str();
-        match (text.len() > MAX_KEY_BYTES, ends(text)) {
+        match (text.len() > MAX_KEY_BYTES, head_and_tail(text)) {
             (true, Some((head, tail))) => Self(Arc::new(Key {
                 text: format!("{head}…{tail}"),
                 template: self.0.template,
@@ -362,7 +362,7 @@ pub struct Shortened<'k>(&'k str, Option<&'k Namespace>);
 impl fmt::Display for Shortened<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0;
-        match ends(text) {
+        match head_and_tail(text) {
             None => write!(f, "\"{}\"", text.escape_debug())?,
             Some((head, tail)) => write!(
                 f,
@@ -380,7 +380,7 @@ impl fmt::Display for Shortened<'_> {
 }
 
 /// The parts of a long key that a message shows: its beginning and its end.
-fn ends(text: &str) -> Option<(&str, &str)> {
+fn head_and_tail(text: &str) -> Option<(&str, &str)> {
     const END: usize = 38;
     if text.len() <= 2 * END + 4 {
         return None;
@@ -431,7 +431,7 @@ impl KeyWriter {
         value.append(self, placeholder);
     }
 
-    /// The same for a value of a generic type: the compiler then suggests the right bound.
+    /// [`value`](Self::value) for a generic type: the compiler then suggests the right bound.
     pub fn display<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
         let before = self.text.len();
         let written = write!(Escaping(&mut self.text), "{value}");

@@ -100,7 +100,7 @@ pub struct LatchState {
 }
 
 impl LatchState {
-    /// A latch that was set in this generation, with so many counts left.
+    /// A latch that was set in this generation, with this many counts left.
     #[must_use]
     pub fn new(count: u32, generation: u64) -> Self {
         Self {

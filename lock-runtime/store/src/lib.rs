@@ -49,7 +49,7 @@ mod tls;
 mod token;
 
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
-pub use client_message::ClientMessage;
+pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};
 pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
@@ -72,7 +72,7 @@ pub use owner::{ClientId, FoundHolder, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
 pub use percent::percent_decoded;
-pub use rate::{RateRequest, Rated};
+pub use rate::{MAX_EXACT, RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Permits, Queue,
     Release, Released, Renewal, Renewed,

@@ -18,8 +18,8 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     fn granted(&self, grant: HandedOver) -> WakeUp;
     /// Messages may have been lost: all waiters must recheck.
     fn recheck(&self);
-    /// The same for waiters that hear of their grants over this link. The link is gone, and others
-    /// are intact.
+    /// The link is gone: waiters that hear of their grants over it must recheck. Other links are
+    /// intact.
     fn lost(&self, _link: Link) {
         self.recheck();
     }
@@ -85,7 +85,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The end of this owner's hold, told to so many clients.
+    /// The end of this owner's hold, and how many clients are told.
     #[must_use]
     pub fn new(key: LockKey, owner: Owner, told: u32) -> Self {
         Self { key, owner, told }

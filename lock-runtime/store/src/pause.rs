@@ -11,20 +11,20 @@ use std::time::Duration;
 /// same futures.
 #[derive(Clone, Debug, Default)]
 pub struct Pause {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<PauseState>>,
     /// The milliseconds that the machine has slept.
     slept: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PauseState {
     stopped: bool,
     /// The futures that were woken meanwhile, in that order.
     woken: Vec<Waker>,
 }
 
 impl Pause {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PauseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

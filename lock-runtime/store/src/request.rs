@@ -54,8 +54,7 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    /// One that neither joins the queue nor asks for a token, with this lease also if it is handed
-    /// over.
+    /// A request that neither joins the queue nor asks for a token. A hand-over has this lease too.
     #[must_use]
     pub fn new(claim: Claim, lease: Duration) -> Self {
         Self {
@@ -151,7 +150,7 @@ impl AcquiredAll {
 }
 
 impl Granted {
-    /// A grant with the first of so many reserved tokens.
+    /// A grant with the first of `reserved` tokens.
     #[must_use]
     pub const fn new(token: Option<u64>, reserved: u32) -> Self {
         Self {
@@ -289,7 +288,7 @@ pub struct LockFound {
 }
 
 impl LockFound {
-    /// A key that nobody holds, with so many places in the queue.
+    /// A key that nobody holds, with this many places in the queue.
     #[must_use]
     pub fn free(waiting: usize) -> Self {
         Self {

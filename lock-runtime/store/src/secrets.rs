@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::mutex::Mutex;
 
-static PASSWORDS: Known = Known::new("<password>");
-static USERS: Known = Known::new("<user>");
+static PASSWORDS: KnownSecrets = KnownSecrets::new("<password>");
+static USERS: KnownSecrets = KnownSecrets::new("<user>");
 
 /// The user name that is no secret.
 const DEFAULT_USER: &str = "default";
@@ -16,7 +16,7 @@ const DEFAULT_USER: &str = "default";
 /// reveal more about it than it hides.
 const LONG: usize = 8;
 
-struct Known {
+struct KnownSecrets {
     /// How often each was remembered.
     names: Mutex<BTreeMap<Box<str>, usize>>,
     instead: &'static str,
@@ -65,7 +65,7 @@ pub fn strip(text: &str) -> String {
     USERS.strip(text, |_| true)
 }
 
-impl Known {
+impl KnownSecrets {
     const fn new(instead: &'static str) -> Self {
         Self {
             names: Mutex::new(BTreeMap::new()),

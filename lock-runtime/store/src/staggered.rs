@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// After so many milliseconds.
+    /// After this many milliseconds.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Server {
         Answers(u64),

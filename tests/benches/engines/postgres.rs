@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    async fn takes(&self, key: &str, owner: &str) -> bool {
+    async fn take(&self, key: &str, owner: &str) -> bool {
         let rows = self
             .client
             .query(&self.take, &[&key, &owner])
@@ -130,7 +130,7 @@ impl Session {
         rows.first().is_some_and(|row| row.get(0))
     }
 
-    async fn gives_back(&self, key: &str, owner: &str) {
+    async fn give_back(&self, key: &str, owner: &str) {
         let done = self.client.query(&self.give_back, &[&key, &owner]).await;
         done.expect("an answer");
     }
@@ -164,13 +164,13 @@ pub(crate) fn by_hand(library: &str, order: &Order, counts: &Arc<Counts>) -> Wor
             let owner = format!("{}-{task}", std::process::id());
             let work = async move {
                 while counts.goes_on() {
-                    while !session.takes(&key, &owner).await {
+                    while !session.take(&key, &owner).await {
                         if !counts.goes_on() {
                             return;
                         }
                         tokio::time::sleep(PAUSE).await;
                     }
-                    session.gives_back(&key, &owner).await;
+                    session.give_back(&key, &owner).await;
                     counts.count(task);
                 }
             };

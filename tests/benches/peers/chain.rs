@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::plan;
 use crate::worker::{Job, Library};
 
-const HAND_ON: &str = "redis.call('set', KEYS[1], ARGV[1], 'PX', 30000) \
+const HAND_OVER: &str = "redis.call('set', KEYS[1], ARGV[1], 'PX', 30000) \
     return redis.call('publish', ARGV[1], '1')";
 
 /// One process of those that hand on to each other in turn.
@@ -45,16 +45,16 @@ impl Chain {
         }
         let chain = Self {
             connection,
-            script: Arc::new(redis::Script::new(HAND_ON)),
+            script: Arc::new(redis::Script::new(HAND_OVER)),
             messages: Arc::new(Mutex::new(messages)),
             next: channel((process + 1) % plan::PROCESSES).into(),
         };
-        tokio::spawn(chain.clone().hands_on_when_idle());
+        tokio::spawn(chain.clone().hand_over_when_idle());
         chain
     }
 
     /// The processes do not end at the same instant, and one that has ended must not keep it.
-    async fn hands_on_when_idle(self) {
+    async fn hand_over_when_idle(self) {
         loop {
             tokio::time::sleep(Duration::from_millis(5)).await;
             let is_told = self.messages.try_lock().is_ok_and(|mut messages| {

@@ -183,7 +183,7 @@ async fn run(options: &Options) -> Results {
     results
 }
 
-/// All libraries in turn, so many times. Each round begins with another one.
+/// All libraries in turn, this many times. Each round begins with another one.
 async fn rounds(
     servers: &Servers,
     workload: &Workload,

@@ -11,9 +11,9 @@ pub(crate) enum Kind {
     Sale,
     /// Two processes in turn: one waits while the other releases.
     Turns,
-    /// So many locks are kept and renewed.
+    /// This many locks are kept and renewed.
     Held,
-    /// So many requests wait for one lock.
+    /// This many requests wait for one lock.
     Crowd,
     /// One task on a lock inside the process, without a clock in between.
     Batch,

@@ -174,7 +174,7 @@ impl Job {
         }
     }
 
-    /// So many locks, taken before the measurement and kept through it by the library's own
+    /// One lock a task, taken before the measurement and kept through it by the library's own
     /// renewal.
     async fn held<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         let mut all = Vec::new();

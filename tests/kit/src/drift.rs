@@ -151,7 +151,7 @@ impl<'e> Both<'e> {
     }
 }
 
-/// Compares an engine of this kind with the rules, by so many commands or more.
+/// Compares an engine of this kind with the rules, by this many commands or more.
 ///
 /// # Panics
 /// If they differ.

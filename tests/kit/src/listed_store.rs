@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use lock_store::rules::{self, Hold, HoldId, Holders, LockRecord, Waiting, next_token};
+use lock_store::rules::{self, HeldPart, HoldId, Holders, LockRecord, Waiting, next_token};
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Capabilities, Claim, ClientId, Fenced, HandedOver,
     Instant, Link, Listener, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Store,
@@ -32,7 +32,7 @@ struct Listed {
 /// One lock, as it is written down.
 #[derive(Clone, Debug, Default)]
 struct Lists {
-    holds: Vec<(HoldId, Hold)>,
+    holds: Vec<(HoldId, HeldPart)>,
     places: Vec<Place>,
     last_token: u64,
 }

@@ -154,7 +154,7 @@ impl PostgresServer {
     ///
     /// # Panics
     /// If it can't.
-    pub async fn speaks_tls(&self, certificate: &str, key: &str) {
+    pub async fn enable_tls(&self, certificate: &str, key: &str) {
         let data = self.folder.path().join("data");
         let owner = fs::metadata(&data).expect("the data").uid();
         for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
@@ -176,7 +176,7 @@ impl PostgresServer {
     ///
     /// # Panics
     /// If it can't.
-    pub async fn lets_in(&self, lines: &str) {
+    pub async fn let_in(&self, lines: &str) {
         let path = self.folder.path().join("data/pg_hba.conf");
         let text = format!("host all postgres all trust\n{lines}\n");
         // It stays the file of the server's user.
@@ -401,7 +401,8 @@ impl Drop for PostgresServer {
 }
 
 const EMPTY: &str = "TRUNCATE lock_store.hold, lock_store.share, lock_store.place,
-    lock_store.latch, lock_store.latch_place, lock_store.latch_call, lock_store.rate";
+    lock_store.latch, lock_store.latch_place, lock_store.latch_call, lock_store.rate,
+    lock_store.pass_log";
 
 impl StoreUnderTest for PostgresServer {
     fn builder(&self) -> LockClientBuilder {
@@ -428,7 +429,9 @@ impl StoreUnderTest for PostgresServer {
                   + (SELECT count(*) FROM lock_store.latch WHERE ends > clock_timestamp())
                   + (SELECT count(*) FROM lock_store.latch_place WHERE ends > clock_timestamp())
                   + (SELECT count(*) FROM lock_store.rate
-                     WHERE (at + debt) / 1e9 > date_part('epoch', clock_timestamp()))",
+                     WHERE (at + debt) / 1e9 > date_part('epoch', clock_timestamp()))
+                  + (SELECT count(*) FROM lock_store.pass_log
+                     WHERE ends / 1e6 > date_part('epoch', clock_timestamp()))",
         ))
     }
 

@@ -26,7 +26,7 @@ pub struct ChildProcess {
     input: Option<ChildStdin>,
     events: mpsc::UnboundedReceiver<(Instant, String)>,
     /// Events that arrived while the test waited for others.
-    passed_over: VecDeque<(Instant, String)>,
+    unread: VecDeque<(Instant, String)>,
 }
 
 /// A line that a worker wrote.
@@ -66,7 +66,7 @@ impl ChildProcess {
             process,
             input,
             events,
-            passed_over: VecDeque::new(),
+            unread: VecDeque::new(),
         }
     }
 
@@ -88,7 +88,7 @@ impl ChildProcess {
         written.unwrap_or_else(|error| panic!("the worker cannot be told {line:?}: {error}"));
     }
 
-    /// Waits for an event that begins with `prefix`. Events passed over earlier count too, the
+    /// Waits for an event that begins with `prefix`. Events not read earlier count too, the
     /// oldest first. Each event is returned once.
     ///
     /// # Panics
@@ -105,11 +105,11 @@ impl ChildProcess {
     ///
     /// When the process ends or the limit passes without such an event.
     pub async fn wait_within(&mut self, limit: Duration, prefix: &str) -> Event {
-        let earlier = self.passed_over.iter();
+        let earlier = self.unread.iter();
         let position = earlier
             .map(|(_, line)| line)
             .position(|line| line.starts_with(prefix));
-        if let Some((at, line)) = position.and_then(|found| self.passed_over.remove(found)) {
+        if let Some((at, line)) = position.and_then(|found| self.unread.remove(found)) {
             return event(at, &line, prefix);
         }
         let until = Instant::now() + limit;
@@ -119,14 +119,14 @@ impl ChildProcess {
                 Ok(Some((at, line))) if line.starts_with(prefix) => {
                     return event(at, &line, prefix);
                 }
-                Ok(Some(other)) => self.passed_over.push_back(other),
+                Ok(Some(other)) => self.unread.push_back(other),
                 Ok(None) => panic!(
                     "the worker ended without {prefix:?}; it said {:?}",
-                    self.passed_over
+                    self.unread
                 ),
                 Err(_) => panic!(
                     "no {prefix:?} from the worker within {limit:?}; it said {:?}",
-                    self.passed_over
+                    self.unread
                 ),
             }
         }
@@ -135,9 +135,9 @@ impl ChildProcess {
     /// The events that have arrived and were not waited for. Does not block.
     pub fn take_events(&mut self) -> Vec<Event> {
         while let Ok(other) = self.events.try_recv() {
-            self.passed_over.push_back(other);
+            self.unread.push_back(other);
         }
-        let events = self.passed_over.drain(..);
+        let events = self.unread.drain(..);
         events.map(|(at, line)| event(at, &line, "")).collect()
     }
 
@@ -148,7 +148,7 @@ impl ChildProcess {
         // The output ends with the process, so all events have arrived then.
         let all = async {
             while let Some(other) = self.events.recv().await {
-                self.passed_over.push_back(other);
+                self.unread.push_back(other);
             }
         };
         tokio::time::timeout(LIMIT, all)

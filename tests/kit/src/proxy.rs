@@ -140,7 +140,7 @@ impl Proxy {
         });
     }
 
-    /// Passes on the next request with this name (`"SET"`, `"EVALSHA"`, …), then closes its
+    /// Forwards the next request with this name (`"SET"`, `"EVALSHA"`, …), then closes its
     /// connection. So the server carries it out, and the client never learns of it. Happens once.
     /// What the client sent after that request is lost.
     pub fn cut_after_next(&self, command: &str) {
@@ -176,13 +176,13 @@ impl Proxy {
         })
     }
 
-    /// The number of requests that were passed on to the server completely.
+    /// The number of requests that were forwarded to the server completely.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.network.state.borrow().requests.values().sum()
     }
 
-    /// The number of requests with one name that were passed on, such as `"SET"`.
+    /// The number of requests with one name that were forwarded, such as `"SET"`.
     #[must_use]
     pub fn requests_named(&self, command: &str) -> u64 {
         let state = self.network.state.borrow();
@@ -190,13 +190,13 @@ impl Proxy {
         count.copied().unwrap_or(0)
     }
 
-    /// The number of bytes passed on to the server.
+    /// The number of bytes forwarded to the server.
     #[must_use]
     pub fn bytes_to_server(&self) -> u64 {
         self.network.state.borrow().bytes_to_server
     }
 
-    /// The number of bytes passed on to clients, without dropped ones.
+    /// The number of bytes forwarded to clients, without dropped ones.
     #[must_use]
     pub fn bytes_to_client(&self) -> u64 {
         self.network.state.borrow().bytes_to_client

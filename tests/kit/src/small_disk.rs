@@ -16,7 +16,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// One of so many bytes. `None`, with a word about it, for a user who may mount none.
+    /// A disk of this many bytes. `None`, with a word about it, for a user who may mount none.
     ///
     /// # Panics
     /// If there can be no temporary folder.
@@ -58,7 +58,7 @@ impl SmallDisk {
     /// refusal.
     ///
     /// # Panics
-    /// If so many are granted.
+    /// If this many are granted.
     pub async fn until_refused(&self, client: &LockClient, most: usize) -> (Vec<Guard>, LockError) {
         let mut guards = Vec::new();
         while guards.len() < most {

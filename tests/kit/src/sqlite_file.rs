@@ -129,7 +129,7 @@ impl SqliteFile {
             .expect("a text")
     }
 
-    /// The number of holds, places, latches and buckets that have not ended.
+    /// The number of holds, places, latches, buckets and logs that have not ended.
     #[must_use]
     pub fn leftovers(&self) -> usize {
         let now = boot_nanos();
@@ -138,7 +138,8 @@ impl SqliteFile {
                   + (SELECT count(*) FROM place)
                   + (SELECT count(*) FROM latch WHERE ends > {now})
                   + (SELECT count(*) FROM latch_place WHERE ends > {now})
-                  + (SELECT count(*) FROM rate WHERE ends > {now})"
+                  + (SELECT count(*) FROM rate WHERE ends > {now})
+                  + (SELECT count(*) FROM pass_log WHERE ends > {now})"
         ))
     }
 

@@ -171,7 +171,7 @@ macro_rules! verbs {
                 self.store.migrate(by)
             }
             lock_store::delegate! {
-                forget_unused_views connected is_connected log_findings servers
+                owner_of forget_unused_views connected is_connected log_findings servers
             }
             fn link(&self) -> Link {
                 self.interceptor.link(self.store.link())
@@ -232,7 +232,10 @@ impl Request {
     #[must_use]
     pub fn keys(&self) -> Vec<&LockKey> {
         match self {
-            Self::Inspect(key) | Self::ForceRelease(key) | Self::LatchLook(key) => vec![key],
+            Self::Inspect(key)
+            | Self::Holders(key)
+            | Self::ForceRelease(key)
+            | Self::LatchLook(key) => vec![key],
             Self::Rate(request) => vec![&request.key],
             _ => match self.latch_call() {
                 Some(call) => vec![&call.key],

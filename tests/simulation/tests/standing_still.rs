@@ -1,5 +1,5 @@
 //! What the places of a stopped process cost the others, and what they would cost if the store
-//! passed no place over.
+//! suspended no place.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Process {
     }
 
     /// Makes a request of this process. From now on it has a place in the store.
-    async fn waits(&self, request: Lock) {
+    async fn wait(&self, request: Lock) {
         let pause = self.pause.clone();
         tokio::spawn(async move { drop(pause.gate(request.acquire()).await) });
         tokio::time::sleep(SECOND / 100).await;
@@ -51,7 +51,7 @@ async fn eight_places(memory: MemoryStore) -> Duration {
     let held = runs.lock("k").acquire().await.unwrap();
     for _ in 0..8 {
         let place = stopped.client.lock("k").fair().wait(60 * SECOND);
-        stopped.waits(place).await;
+        stopped.wait(place).await;
     }
     stopped.pause.stop();
     let last = tokio::spawn(runs.lock("k").fair().wait(60 * SECOND).acquire());
@@ -69,7 +69,7 @@ async fn a_writer(memory: MemoryStore, wait: Duration) -> Option<Duration> {
     let runs = Process::start(2, &memory).await.client;
     let reader = runs.rw_lock("k").read().acquire().await.unwrap();
     let write = stopped.client.rw_lock("k").write().wait(wait);
-    stopped.waits(write).await;
+    stopped.wait(write).await;
     stopped.pause.stop();
     let asked = Instant::now();
     let another = runs.rw_lock("k").read().wait(30 * SECOND).acquire().await;

@@ -7,17 +7,17 @@
 //!   `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`, which says `tick ID NS` from
 //!   inside the body every few milliseconds. Of another kind: `read`, `write`, `permits=N/OF`, or
 //!   `KEY,KEY` for several keys.
-//! - `contend KEY TASKS MS OPTIONS…`: so many tasks take the lock over and over, and with
+//! - `contend KEY TASKS MS OPTIONS…`: this many tasks take the lock over and over, and with
 //!   `stays=MS` keep it for a while → `turn TASK FROM TO` for each turn, then `contended`
-//! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, …
+//! - `transfer URL ACCOUNTS TASKS MS`: TASKS tasks move money between `balance:0`, `balance:1`, …
 //!   at that server, each time between two by lot and under the locks of both → `moved TASK TIMES
 //!   LONGEST_WAIT` for each, then `transferred`
 //! - `fork MS URL`: starts a child by `fork()`, which has copies of all that is open here, makes a
 //!   client of its own and ends after so long → `forked`, and from the child `child RESULT`
-//! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over
+//! - `limit KEY RATE BURST TASKS MS WAIT`: this many tasks ask a rate limiter of RATE a second over
 //!   and over, and wait up to WAIT ms for their turn → `passed FROM TO` for each that passed, then
 //!   `limited`
-//! - `spend KIND TASKS MS`: so many tasks use one key after the other that never comes again: as
+//! - `spend KIND TASKS MS`: this many tasks use one key after the other that never comes again: as
 //!   `plain` or `fenced` locks, `kept` ones, `latch`es or `rate` limiters → `spent KEYS`
 //! - `read MS PATH…`: reads these files over and over → `has read`
 //!

@@ -69,7 +69,7 @@ async fn at_the_other(port: u16, target: Option<SocketAddr>) -> Arc<AtomicUsize>
     count
 }
 
-async fn holds_a_lock(worker: &mut ChildProcess, id: &str) {
+async fn hold_a_lock(worker: &mut ChildProcess, id: &str) {
     worker.send(&format!("hold {id} {id} wait=20000"));
     worker.wait_for(&format!("held {id}")).await;
 }
@@ -119,7 +119,7 @@ async fn a_silent_first_address_of_a_name_keeps_no_kind_of_client_from_the_secon
         worker.send(&format!("connect {url}"));
         let connected = tokio::time::timeout(Duration::from_secs(20), worker.wait_for("connected"));
         assert!(connected.await.is_ok(), "{url}");
-        holds_a_lock(&mut worker, "a").await;
+        hold_a_lock(&mut worker, "a").await;
         worker.send("release a");
         worker.wait_for("done a").await;
     }
@@ -136,13 +136,13 @@ async fn the_address_that_worked_last_is_tried_first() {
     };
     worker.send(&format!("connect redis://{NAME}:{}", proxy.addr().port()));
     worker.wait_for("connected").await;
-    holds_a_lock(&mut worker, "a").await;
+    hold_a_lock(&mut worker, "a").await;
     let silent = other.load(Ordering::SeqCst);
     assert!(silent > 0);
     for id in ["b", "c"] {
         let before = proxy.connections();
         proxy.cut();
-        holds_a_lock(&mut worker, id).await;
+        hold_a_lock(&mut worker, id).await;
         eventually("it is connected again", async || {
             proxy.connections() > before
         })
@@ -152,7 +152,7 @@ async fn the_address_that_worked_last_is_tried_first() {
 }
 
 #[tokio::test]
-async fn a_replica_at_the_first_address_is_passed_over_for_the_master() {
+async fn a_replica_at_the_first_address_is_left_for_the_master() {
     let (master, replica) = tokio::join!(RedisServer::start(), RedisServer::start());
     let port = master.port().to_string();
     replica.command(&["REPLICAOF", "127.0.0.1", &port]).await;
@@ -167,11 +167,11 @@ async fn a_replica_at_the_first_address_is_passed_over_for_the_master() {
     };
     worker.send(&format!("connect redis://{NAME}:{port}"));
     worker.wait_for("connected").await;
-    holds_a_lock(&mut worker, "a").await;
+    hold_a_lock(&mut worker, "a").await;
     // Another takes its place: the first stands still, and its connections stay open.
     replica.command(&["REPLICAOF", "NO", "ONE"]).await;
     master.pause();
-    holds_a_lock(&mut worker, "b").await;
+    hold_a_lock(&mut worker, "b").await;
     assert_eq!(replica.keys("lock:b").await.len(), 1);
 }
 
@@ -191,7 +191,7 @@ async fn of_two_masters_at_one_name_a_client_uses_the_one_that_others_use() {
         worker.send(&format!("connect {url}"));
         worker.wait_for("connected").await;
     }
-    holds_a_lock(&mut first, "a").await;
+    hold_a_lock(&mut first, "a").await;
     second.send("hold b a wait=0");
     second.wait_for("failed b").await;
     // It is silent to one of them for longer than both of them connect.
@@ -202,7 +202,7 @@ async fn of_two_masters_at_one_name_a_client_uses_the_one_that_others_use() {
     assert!(other.keys("lock:*").await.is_empty());
     one.resume();
     for (worker, id) in [(&mut first, "d"), (&mut second, "e")] {
-        holds_a_lock(worker, id).await;
+        hold_a_lock(worker, id).await;
         assert_eq!(one.keys(&format!("lock:{id}")).await.len(), 1);
     }
 }
@@ -225,7 +225,7 @@ async fn a_member_of_a_quorum_does_not_stand_in_for_another() {
     let members = format!("{NAME}:{port},{two_at},{three_at}");
     worker.send(&format!("connect redis-quorum://{members}?rejoin_after=0s"));
     worker.wait_for("connected").await;
-    holds_a_lock(&mut worker, "a").await;
+    hold_a_lock(&mut worker, "a").await;
     one.pause();
     three.pause();
     // Both are left, and the way to the first leads to the second.
@@ -234,5 +234,5 @@ async fn a_member_of_a_quorum_does_not_stand_in_for_another() {
     assert!(failed.contains("Unavailable"), "{failed}");
     assert!(other_way.connections() > 0);
     three.resume();
-    holds_a_lock(&mut worker, "c").await;
+    hold_a_lock(&mut worker, "c").await;
 }

@@ -33,7 +33,7 @@ impl Slowed {
                 stopped.pause();
                 std::thread::sleep(Duration::from_millis(15));
                 stopped.resume();
-                works(stopped.process_id());
+                let_work(stopped.process_id());
             }
         });
         let thread = Some(thread);
@@ -47,7 +47,7 @@ impl Slowed {
 
 /// Lets a process have 5 ms of a processor, which takes longer on a busy machine, or rest for as
 /// long as it wants nothing.
-fn works(process: u32) {
+fn let_work(process: u32) {
     let had = || {
         let had = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
         had.split(' ').next()?.parse::<u64>().ok()

@@ -21,7 +21,7 @@ impl Waiters {
         Self { server, workers }
     }
 
-    fn tell(&mut self, number: usize, words: &str) {
+    fn send(&mut self, number: usize, words: &str) {
         self.workers[number % 4].send(words);
     }
 
@@ -34,7 +34,7 @@ impl Waiters {
     }
 
     async fn release(&mut self, number: usize) {
-        self.tell(number, &format!("release w{number}"));
+        self.send(number, &format!("release w{number}"));
         let done = format!("done w{number} ");
         self.workers[number % 4].wait_for(&done).await;
     }
@@ -45,11 +45,11 @@ impl Waiters {
         const WAITERS: usize = 20;
         let mut all = Self::start().await;
         let observer = client(&all.server.url()).await;
-        all.tell(0, &format!("hold w0 {key} {first}"));
+        all.send(0, &format!("hold w0 {key} {first}"));
         let mut last = all.granted(0).await;
         let watched = key.split(',').next().unwrap();
         for number in 1..=WAITERS {
-            all.tell(number, &format!("hold w{number} {key} {}", options(number)));
+            all.send(number, &format!("hold w{number} {key} {}", options(number)));
             until_waiting(&observer, watched, number).await;
         }
         all.release(0).await;
@@ -100,12 +100,12 @@ async fn several_keys_at_once_go_to_four_processes_in_arrival_order() {
 async fn readers_of_four_processes_go_in_front_of_the_writers_that_came_after_them() {
     let mut all = Waiters::start().await;
     let observer = client(&all.server.url()).await;
-    all.tell(0, "hold w0 k write");
+    all.send(0, "hold w0 k write");
     all.granted(0).await;
     let writes = |number: usize| number.is_multiple_of(5);
     for number in 1..=20 {
         let mode = if writes(number) { "write" } else { "read" };
-        all.tell(number, &format!("hold w{number} k {mode}"));
+        all.send(number, &format!("hold w{number} k {mode}"));
         until_waiting(&observer, "k", number).await;
     }
     // Four readers enter together, then the writer behind them, and so on.

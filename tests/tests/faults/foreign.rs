@@ -16,7 +16,7 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
 const SLEEP: Duration = Duration::from_millis(100);
 
 /// Takes and releases the key as often as it can. Returns how often it did.
-async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
+async fn loop_until(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
     let mut connection = lock_testkit::patient_connection(&server.url()).await;
     let mut visits = 0_u64;
     while !over.load(Ordering::Acquire) {
@@ -47,7 +47,7 @@ async fn a_loop_without_a_queue_leaves_a_share_to_the_waiters() {
     for fair in [false, true] {
         over.store(false, Ordering::Release);
         let ours = client(&server.url()).await;
-        let theirs = tokio::spawn(loops(Arc::clone(&server), Arc::clone(&over)));
+        let theirs = tokio::spawn(loop_until(Arc::clone(&server), Arc::clone(&over)));
         eventually("it is at it", async || {
             ours.inspect("k").await.unwrap().holder.is_some()
         })

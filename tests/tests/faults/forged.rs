@@ -22,15 +22,19 @@ impl Forger {
 
     /// Sends this message to the client that listens on the only channel for grants. The client
     /// hears it before any answer to a later request.
-    async fn tells(&self, message: &str) {
+    async fn send(&self, message: &str) {
         let mut connection = self.0.clone();
         let mut list = redis::cmd("PUBSUB");
         list.arg("CHANNELS").arg("lock:%granted:*");
         let channels: Vec<String> = list.query_async(&mut connection).await.unwrap();
         assert_eq!(channels.len(), 1, "{channels:?}");
+        self.tells_on(&channels[0], message).await;
+    }
+
+    async fn tells_on(&self, channel: &str, message: &str) {
         let mut publish = redis::cmd("PUBLISH");
-        publish.arg(&channels[0]).arg(message);
-        let heard: usize = publish.query_async(&mut connection).await.unwrap();
+        publish.arg(channel).arg(message);
+        let heard: usize = publish.query_async(&mut self.0.clone()).await.unwrap();
         assert!(heard > 0);
     }
 }
@@ -65,7 +69,7 @@ async fn knowing_an_earlier_request_does_not_grant_the_next_one() {
         let known = u64::from_str_radix(number_of_request, 16).unwrap();
         for next in (1..50).map(|more| known.wrapping_add(more)) {
             forger
-                .tells(&format!("1 granted {client}-{next:x} 9999"))
+                .send(&format!("1 granted {client}-{next:x} 9999"))
                 .await;
         }
         victim.inspect("k").await.unwrap();
@@ -93,11 +97,11 @@ async fn the_number_of_a_request_grants_nothing_to_another_client() {
     let (_, number) = token.split_once('-').unwrap();
     for client in [0, u128::MAX] {
         forger
-            .tells(&format!("1 granted {client:032x}-{number} "))
+            .send(&format!("1 granted {client:032x}-{number} "))
             .await;
     }
     for other_version in ["", "0 ", "2 ", "1 waited "] {
-        forger.tells(&format!("{other_version}{token} ")).await;
+        forger.send(&format!("{other_version}{token} ")).await;
     }
     victim.inspect("k").await.unwrap();
     assert!(!waiting.is_finished(), "two holders");
@@ -121,7 +125,7 @@ async fn a_client_that_trusts_no_message_asks_the_store() {
         // Even from a forger that knows everything.
         let token = waiting_token(&server, QUEUE).await;
         let before = server.command_calls("evalsha").await;
-        forger.tells(&format!("1 granted {token} 9999")).await;
+        forger.send(&format!("1 granted {token} 9999")).await;
         eventually("it asks", async || {
             server.command_calls("evalsha").await > before + 1
         })
@@ -148,9 +152,7 @@ async fn a_latch_opens_by_a_look_and_not_by_a_message() {
     eventually("it waits", async || !server.keys(places).await.is_empty()).await;
     let token = waiting_token(&server, places).await;
     let generation: String = server.query(&["HGET", "lock:l", "generation"]).await;
-    forger
-        .tells(&format!("1 opened {token} {generation}"))
-        .await;
+    forger.send(&format!("1 opened {token} {generation}")).await;
     client.latch("l").count().await.unwrap();
     client.inspect("k").await.unwrap();
     assert!(!waiting.is_finished(), "it opened by the word of a message");
@@ -171,7 +173,7 @@ async fn a_grant_whose_token_does_not_rise_is_not_believed() {
     until_waiting(&holder, "k", 1).await;
     let token = waiting_token(&server, QUEUE).await;
     let asked = server.command_calls("evalsha").await;
-    forger.tells(&format!("1 granted {token} {last}")).await;
+    forger.send(&format!("1 granted {token} {last}")).await;
     eventually("it asks", async || {
         server.command_calls("evalsha").await > asked
     })
@@ -181,4 +183,30 @@ async fn a_grant_whose_token_does_not_rise_is_not_believed() {
     held.release().await.unwrap();
     let granted = waiting.await.unwrap().unwrap();
     assert!(u64::from(granted.fencing_token().unwrap()) > last);
+}
+
+/// Only who can read the store knows the owner. The holder hears the messages in their order.
+#[tokio::test]
+async fn a_revocation_with_another_owner_ends_no_hold() {
+    let server = RedisServer::start().await;
+    let holder = client(&server.url()).await;
+    let kept = holder.lock("k").acquire().await.unwrap();
+    let other = holder.lock("l").acquire().await.unwrap();
+    let forger = Forger::on(&server).await;
+    let token: String = server.query(&["GET", "lock:l"]).await;
+    let (id, _) = token.split_once('-').unwrap();
+    let channel = format!("lock:%client:{id}");
+    let asker = format!("{:032x}", 7);
+    let unknown = format!("{id}-1");
+    for owner in [&unknown, &token] {
+        // Of the one key, and as the owner of another.
+        let demand = format!("1 revoke {asker} {owner} - k");
+        forger.tells_on(&channel, &demand).await;
+    }
+    forger
+        .tells_on(&channel, &format!("1 revoke {asker} {token} - l"))
+        .await;
+    other.lost().await;
+    assert!(kept.is_held());
+    kept.release().await.unwrap();
 }

@@ -37,7 +37,7 @@ async fn until_heard(server: &RedisServer) {
     .await;
 }
 
-/// Waits until so many processes have a place at the latch `k`.
+/// Waits until this many processes have a place at the latch `k`.
 async fn until_placed(server: &RedisServer, places: i64) {
     eventually("they wait", async || {
         let placed: i64 = server.query(&["ZCARD", "lock:%latch:{lock:k}"]).await;
@@ -218,7 +218,7 @@ async fn an_unanswered_count_down_is_unavailable_and_counts_at_most_once() {
 }
 
 /// Waits, makes the server fail, and expects all waiters to be told within `limit`.
-async fn fails_while_waiting(
+async fn fail_while_waiting(
     fail: impl AsyncFn(&RedisServer),
     wait: Option<Duration>,
     set: bool,
@@ -256,19 +256,19 @@ async fn fails_while_waiting(
 async fn a_server_that_stops_or_freezes_while_waiting_is_unavailable_within_the_wait() {
     let wait = Duration::from_millis(1500);
     for set in [false, true] {
-        fails_while_waiting(async |server| server.kill(), Some(wait), set, wait).await;
-        fails_while_waiting(async |server| server.pause(), Some(wait), set, wait).await;
+        fail_while_waiting(async |server| server.kill(), Some(wait), set, wait).await;
+        fail_while_waiting(async |server| server.pause(), Some(wait), set, wait).await;
     }
     let short = Duration::from_millis(400);
     let pause = async |server: &RedisServer| server.pause();
-    fails_while_waiting(pause, Some(short), true, COMMAND_TIMEOUT).await;
+    fail_while_waiting(pause, Some(short), true, COMMAND_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn waiting_forever_does_not_wait_for_a_dead_server() {
     let limit = Duration::from_secs(3); // the client's default wait, from the last answer
-    fails_while_waiting(async |server| server.kill(), None, true, limit).await;
-    fails_while_waiting(async |server| server.pause(), None, false, limit).await;
+    fail_while_waiting(async |server| server.kill(), None, true, limit).await;
+    fail_while_waiting(async |server| server.pause(), None, false, limit).await;
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect(key).await.unwrap().waiting == places
     })
     .await;

@@ -166,7 +166,7 @@ async fn a_holder_killed_costs_no_more_than_its_lease() {
 }
 
 #[tokio::test]
-async fn a_waiter_killed_at_the_head_of_the_queue_is_passed_over_at_the_release() {
+async fn a_waiter_killed_at_the_head_of_the_queue_is_dropped_at_the_release() {
     let server = RedisServer::start().await;
     let observer = client(&server.url()).await;
     for fair in ["", "fair"] {

@@ -44,8 +44,8 @@ async fn denied(server: &RedisServer, user: &str) -> bool {
     log.iter().any(|entry| entry.contains(&name))
 }
 
-/// The waiters were long not heard, so they are passed over until they look again.
-async fn stands_still(server: &RedisServer) {
+/// The waiters were long not heard, so they are suspended until they look again.
+async fn make_stand_still(server: &RedisServer) {
     let script = "redis.call('SELECT', 1)
         for _, place in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
             redis.call('ZINCRBY', KEYS[1], -2100000, place)
@@ -55,7 +55,7 @@ async fn stands_still(server: &RedisServer) {
 }
 
 async fn until_waiting(client: &LockClient, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         let found = client.inspect("k").await;
         found.map_or(true, |found| found.waiting == places)
     })
@@ -85,7 +85,7 @@ async fn use_lock(
     let waiting = tokio::spawn(waiting.acquire());
     until_waiting(client, 1).await;
     if let Some(server) = stands_still_on {
-        stands_still(server).await;
+        make_stand_still(server).await;
     }
     held.release().await?;
     let Ok(next) = waiting.await else {

@@ -13,7 +13,7 @@ const MINER: &str = "miner-of-the-canary";
 
 /// A server that knows no `HELLO` and repeats the arguments in its error. The real server cuts long
 /// ones; another may repeat them word for word.
-async fn repeats_arguments(word_for_word: bool) -> (Option<RedisServer>, String) {
+async fn repeat_arguments(word_for_word: bool) -> (Option<RedisServer>, String) {
     if !word_for_word {
         let server = RedisServer::builder().password(CANARY);
         let server = server.arg("--rename-command").arg("HELLO").arg("");
@@ -93,7 +93,7 @@ async fn a_password_appears_in_no_error_log_or_debug_output() {
         .unwrap();
     }
     for word_for_word in [false, true] {
-        let (_server, addr) = repeats_arguments(word_for_word).await;
+        let (_server, addr) = repeat_arguments(word_for_word).await;
         let port = addr.split(':').next_back().unwrap();
         let (user, long) = (format!("{MINER}:{CANARY}"), CANARY.repeat(12));
         for url in [

@@ -9,7 +9,7 @@ use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting};
 
 /// Waits while another client holds the lock, makes the server fail, and expects the error within
 /// `limit`.
-async fn fails_while_waiting(
+async fn fail_while_waiting(
     fail: impl AsyncFn(&RedisServer),
     request: impl Fn(&LockClient) -> lock_runtime::Lock,
     limit: Duration,
@@ -44,7 +44,7 @@ const WAIT: Duration = Duration::from_millis(1500);
 
 #[tokio::test]
 async fn a_server_that_stops_while_waiting_is_unavailable_within_the_wait() {
-    let kind = fails_while_waiting(
+    let kind = fail_while_waiting(
         async |server| server.kill(),
         |client| client.lock("k").wait(WAIT),
         WAIT,
@@ -55,7 +55,7 @@ async fn a_server_that_stops_while_waiting_is_unavailable_within_the_wait() {
 
 #[tokio::test]
 async fn a_server_that_freezes_while_waiting_is_unavailable_within_the_wait() {
-    fails_while_waiting(
+    fail_while_waiting(
         async |server| server.pause(),
         |client| client.lock("k").wait(WAIT),
         WAIT,
@@ -66,7 +66,7 @@ async fn a_server_that_freezes_while_waiting_is_unavailable_within_the_wait() {
 #[tokio::test]
 async fn a_server_that_freezes_during_a_wait_shorter_than_the_command_timeout_is_not_busy() {
     let wait = Duration::from_millis(400);
-    fails_while_waiting(
+    fail_while_waiting(
         async |server| server.pause(),
         |client| client.lock("k").wait(wait),
         COMMAND_TIMEOUT,
@@ -78,9 +78,9 @@ async fn a_server_that_freezes_during_a_wait_shorter_than_the_command_timeout_is
 async fn wait_forever_does_not_wait_for_a_dead_server() {
     let forever = |client: &LockClient| client.lock("k").wait_forever();
     let limit = Duration::from_secs(3); // the client's default wait, from the last answer
-    fails_while_waiting(async |server| server.kill(), forever, limit).await;
-    fails_while_waiting(async |server| server.pause(), forever, limit).await;
-    fails_while_waiting(
+    fail_while_waiting(async |server| server.kill(), forever, limit).await;
+    fail_while_waiting(async |server| server.pause(), forever, limit).await;
+    fail_while_waiting(
         async |server| server.pause(),
         |client| client.lock("k").fair().wait_forever(),
         limit,

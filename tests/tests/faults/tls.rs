@@ -56,7 +56,7 @@ impl Certificate {
     }
 
     /// Another process that trusts the certificate takes a lock, and `server` has it.
-    async fn holds_a_lock(&self, url: &str, server: &RedisServer) {
+    async fn hold_a_lock(&self, url: &str, server: &RedisServer) {
         let trust = format!("SSL_CERT_FILE={}", self.path().display());
         let mut worker = ChildProcess::start("env", &[&trust, env!("CARGO_BIN_EXE_lock-worker")]);
         worker.send(&format!("connect {url}"));
@@ -95,7 +95,15 @@ async fn a_lock_over_tls_and_an_untrusted_certificate() {
     let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
     is_not_trusted(&url).await;
-    certificate.holds_a_lock(&url, &server).await;
+    certificate.hold_a_lock(&url, &server).await;
+    // For trying out, whoever answers is trusted.
+    let client = LockClient::builder().url(format!("{url}/#insecure"));
+    let client = client.connect().await.unwrap();
+    let many = (0..50).map(|number| tokio::spawn(client.lock(format!("k{number}")).acquire()));
+    let many: Vec<_> = many.collect();
+    for one in many {
+        one.await.unwrap().unwrap().release().await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -109,7 +117,7 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     let sentinel = certificate.server(of_sentinel).sentinel(monitor);
     let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
     let url = format!("rediss-sentinel://127.0.0.1:{of_sentinel}/mymaster");
-    certificate.holds_a_lock(&url, &master).await;
+    certificate.hold_a_lock(&url, &master).await;
     // TLS on half of the way is not enough.
     let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
     let refused = LockClient::builder().url(mixed).connect().await;
@@ -141,7 +149,7 @@ async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_settin
     }
     // Each of both mends it.
     let mapped = format!("{url}?map=127.0.0.1:{port}>localhost:{port}");
-    certificate.holds_a_lock(&mapped, &master).await;
+    certificate.hold_a_lock(&mapped, &master).await;
     for option in ["resolve-hostnames", "announce-hostnames"] {
         sentinel
             .command(&["SENTINEL", "CONFIG", "SET", option, "yes"])
@@ -152,7 +160,7 @@ async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_settin
     sentinel
         .command(&["SENTINEL", "MONITOR", "mymaster", "localhost", &port, "1"])
         .await;
-    certificate.holds_a_lock(&url, &master).await;
+    certificate.hold_a_lock(&url, &master).await;
 }
 
 #[tokio::test]
@@ -180,7 +188,7 @@ async fn a_node_whose_certificate_lacks_its_announced_address_is_told_the_settin
     ] {
         node.command(&["CONFIG", "SET", option, value]).await;
     }
-    certificate.holds_a_lock(&url, &node).await;
+    certificate.hold_a_lock(&url, &node).await;
 }
 
 #[tokio::test]
@@ -197,7 +205,7 @@ async fn a_lock_over_tls_on_a_quorum() {
     let all = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
     let url = format!("rediss-quorum://{all}?rejoin_after=0s");
     is_not_trusted(&url).await;
-    certificate.holds_a_lock(&url, &servers[0]).await;
+    certificate.hold_a_lock(&url, &servers[0]).await;
 }
 
 #[tokio::test]
@@ -212,7 +220,7 @@ async fn a_lock_over_tls_in_a_cluster() {
     let node = node.start().await;
     has_all_slots(&node).await;
     let url = format!("rediss-cluster://127.0.0.1:{port}");
-    certificate.holds_a_lock(&url, &node).await;
+    certificate.hold_a_lock(&url, &node).await;
 }
 
 /// Makes the node a cluster of its own.

@@ -53,7 +53,7 @@ impl Drop for Load {
     }
 }
 
-/// Makes so many tries, several at once: by `connect`, and by the single command of a client that
+/// Makes this many tries, several at once: by `connect`, and by the single command of a client that
 /// is still connecting.
 async fn each_try_says(url: &str, address: &str, write: &str, rounds: usize) {
     for round in 0..rounds {

@@ -49,7 +49,7 @@ async fn ping(connection: &MultiplexedConnection) -> redis::RedisResult<String> 
     send(connection, &["PING"]).await
 }
 
-async fn clients_are(server: &RedisServer, count: usize) {
+async fn await_clients(server: &RedisServer, count: usize) {
     eventually(&format!("the server has {count} clients"), async || {
         server.client_count().await == count
     })

@@ -167,12 +167,12 @@ async fn cut_closes_every_connection_on_both_sides_and_new_ones_work() {
     let one = connect(&proxy.url()).await;
     let two = connect(&proxy.url()).await;
     assert!(ping(&one).await.is_ok() && ping(&two).await.is_ok());
-    clients_are(&server, 2).await;
+    await_clients(&server, 2).await;
     proxy.cut();
     assert_eq!(proxy.open_connections(), 0);
     assert!(timeout(SOON, ping(&one)).await.unwrap().is_err());
     assert!(timeout(SOON, ping(&two)).await.unwrap().is_err());
-    clients_are(&server, 0).await;
+    await_clients(&server, 0).await;
     assert_eq!(ping(&connect(&proxy.url()).await).await.unwrap(), "PONG");
 }
 
@@ -186,7 +186,7 @@ async fn a_frozen_connection_can_be_cut() {
     proxy.cut();
     assert!(timeout(SOON, set).await.unwrap().is_err());
     proxy.thaw();
-    clients_are(&server, 0).await;
+    await_clients(&server, 0).await;
     assert!(
         server.keys("*").await.is_empty(),
         "what was held back is lost"
@@ -262,5 +262,5 @@ async fn a_dropped_proxy_leaves_no_connection_and_no_listener() {
     drop(proxy);
     assert!(tokio::net::TcpStream::connect(addr).await.is_err());
     assert!(timeout(SOON, ping(&connection)).await.unwrap().is_err());
-    clients_are(&server, 0).await;
+    await_clients(&server, 0).await;
 }

@@ -174,14 +174,14 @@ async fn calls_are_counted_inside_scripts_too_and_requests_are_not() {
 #[tokio::test]
 async fn clients_and_channels_are_those_of_others() {
     let server = RedisServer::start().await;
-    clients_are(&server, 0).await;
+    await_clients(&server, 0).await;
     assert!(server.channels().await.is_empty());
     let client = Client::open(server.url()).unwrap();
     let mut subscription: PubSub = client.get_async_pubsub().await.unwrap();
     subscription.subscribe("news").await.unwrap();
-    clients_are(&server, 1).await;
+    await_clients(&server, 1).await;
     assert_eq!(server.channels().await, ["news"]);
     drop(subscription);
-    clients_are(&server, 0).await;
+    await_clients(&server, 0).await;
     assert!(server.channels().await.is_empty());
 }

@@ -50,7 +50,7 @@ async fn each_request_counts_once_by_its_outcome() {
         (r#"lock_held{template="order:<id>",kind="exclusive"}"#, 1.0),
         (r#"lock_grants_total{how="store"}"#, 1.0),
         (r#"lock_grants_total{how="nested"}"#, 1.0),
-        (r#"lock_grants_total{how="passed_on"}"#, 1.0),
+        (r#"lock_grants_total{how="handed_off"}"#, 1.0),
     ];
     assert_values(&recorded, &held);
     guard.release().await.unwrap();

@@ -21,10 +21,10 @@ fn settings(seed: u64, length: Duration) -> Settings {
 /// For longer runs: `bash tests/long/run soak`.
 #[tokio::test]
 async fn whatever_fails_no_lock_is_held_twice_and_all_workers_go_on() {
-    survives(settings(1, Duration::from_secs(10))).await;
+    assert_survives(settings(1, Duration::from_secs(10))).await;
 }
 
-async fn survives(settings: Settings) {
+async fn assert_survives(settings: Settings) {
     let _one = ONE.lock().await;
     let report = run(&settings).await;
     println!("{report}");
@@ -34,5 +34,5 @@ async fn survives(settings: Settings) {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn on_sqlite_no_lock_is_held_twice_and_all_workers_go_on() {
-    survives(settings(1, Duration::from_secs(5)).on(Engine::Sqlite)).await;
+    assert_survives(settings(1, Duration::from_secs(5)).on(Engine::Sqlite)).await;
 }

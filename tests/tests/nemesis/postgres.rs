@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lock_testkit::nemesis::Engine;
 
-use crate::{settings, survives};
+use crate::{assert_survives, settings};
 
 #[tokio::test]
 async fn whatever_fails_no_lock_is_held_twice_and_all_workers_go_on() {
     let settings = settings(1, Duration::from_secs(10));
-    survives(settings.on(Engine::Postgres)).await;
+    assert_survives(settings.on(Engine::Postgres)).await;
 }

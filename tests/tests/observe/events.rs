@@ -177,7 +177,7 @@ async fn it_is_told_whom_a_lock_came_from() {
     told.eventually("k queued").await;
     held.release().await.unwrap();
     let held = waits.await.unwrap().unwrap();
-    assert_eq!(told.about("k").last().unwrap(), "granted passed_on");
+    assert_eq!(told.about("k").last().unwrap(), "granted handed_off");
     assert_eq!(told.times("k released"), released + 1);
 
     held.scope(async { request(&client).run(async {}).await.unwrap() })

@@ -162,3 +162,48 @@ async fn no_key_breaks_a_line_of_the_log() {
         assert!(!text.contains(char), "{char:?}");
     }
 }
+
+#[instrument(skip(client), err)]
+#[distributed_lock(key = "k", wait = "0s", reentrant = false, client = client)]
+async fn err_above(client: &LockClient) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[distributed_lock(key = "k", wait = "0s", reentrant = false, client = client)]
+#[instrument(skip(client), err)]
+async fn err_below(client: &LockClient) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_err_of_instrument_sees_a_busy_lock_only_below_the_attribute() {
+    let client = LockClient::in_memory();
+    let held = client.lock("k").acquire().await.unwrap();
+    let (log, _logs) = traced();
+    err_above(&client).await.unwrap_err();
+    assert!(!log.text().contains("ERROR"), "{}", log.text());
+    err_below(&client).await.unwrap_err();
+    let told = line(&log, "ERROR");
+    assert!(
+        told.contains("err_below") && told.contains("held by"),
+        "{told}"
+    );
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_lease_below_the_command_timeout_is_told_once() {
+    let (log, _logs) = traced();
+    let client = LockClient::in_memory();
+    let told = || {
+        log.text()
+            .matches("shorter than the command timeout")
+            .count()
+    };
+    let short = Duration::from_millis(50);
+    for (lease, times) in [(10 * short, 0), (short, 1), (short, 1)] {
+        let guard = client.lock("k").lease(lease).acquire().await.unwrap();
+        guard.release().await.unwrap();
+        assert_eq!(told(), times, "{lease:?}");
+    }
+}

@@ -40,7 +40,7 @@ async fn who_waits_asks_each_second_and_hears_of_the_release() {
     let server = PostgresServer::start().await;
     let holder = client(&server.app_url()).await;
     let held = holder.lock("k").acquire().await.unwrap();
-    let (proxy, waiter) = counted(&server, "").await;
+    let (proxy, waiter) = counted(&server, "?connections=1").await;
     let waits = waiter.lock("k").wait(Duration::from_secs(60));
     let waits = tokio::spawn(async move { waits.acquire().await.unwrap() });
     eventually("it waits", async || {

@@ -16,7 +16,7 @@ const LEASE: Duration = Duration::from_secs(15);
 async fn server(password: &str) -> PostgresServer {
     let server = PostgresServer::start().await;
     has_password(&server, password).await;
-    server.lets_in("host all app all scram-sha-256").await;
+    server.let_in("host all app all scram-sha-256").await;
     eventually("it asks for a password", async || {
         let refused = tokio_postgres::connect(&server.app_url(), tokio_postgres::NoTls).await;
         refused.is_err()
@@ -207,7 +207,7 @@ async fn a_user_that_is_replaced_by_another_loses_nothing() {
              GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO next",
         )
         .await;
-    server.lets_in("host all app,next all scram-sha-256").await;
+    server.let_in("host all app,next all scram-sha-256").await;
     let user = Arc::new(Mutex::new("app"));
     let current = Arc::clone(&user);
     let (guard, waiter) = holder_and_waiter(

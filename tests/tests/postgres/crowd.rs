@@ -25,7 +25,7 @@ async fn row_of_k(server: &PostgresServer) -> Client {
     session
 }
 
-async fn waits_for_a_row(server: &PostgresServer) {
+async fn await_row_lock(server: &PostgresServer) {
     eventually("a session waits for a row", async || {
         server.number(AT_THE_ROW).await > 0
     })
@@ -209,7 +209,7 @@ async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their
     let row = row_of_k(&server).await;
     let begun = Instant::now();
     // Its renewal is due after a third of the lease.
-    waits_for_a_row(&server).await;
+    await_row_lock(&server).await;
     while begun.elapsed() < 3 * SHORT / 2 {
         tokio::time::sleep(SHORT / 20).await;
     }
@@ -219,7 +219,7 @@ async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their
     let row = row_of_k(&server).await;
     let released = tokio::spawn(guard.release());
     let begun = Instant::now();
-    waits_for_a_row(&server).await;
+    await_row_lock(&server).await;
     while begun.elapsed() < SHORT {
         assert!(!released.is_finished());
         tokio::time::sleep(SHORT / 20).await;

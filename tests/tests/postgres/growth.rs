@@ -22,6 +22,7 @@ async fn rows(server: &PostgresServer) -> usize {
         "share",
         "place",
         "rate",
+        "pass_log",
         "latch",
         "latch_place",
         "latch_call",
@@ -33,7 +34,9 @@ async fn rows(server: &PostgresServer) -> usize {
 const ENDED: &str = "INSERT INTO lock_store.hold (name, last)
     SELECT convert_to('lock:' || i, 'UTF8'), 7 FROM generate_series(1, 30000) i;
     INSERT INTO lock_store.rate (name, at, turn, debt)
-    SELECT convert_to('lock:' || i, 'UTF8'), 1, 0, 0 FROM generate_series(1, 30000) i";
+    SELECT convert_to('lock:' || i, 'UTF8'), 1, 0, 0 FROM generate_series(1, 30000) i;
+    INSERT INTO lock_store.pass_log (name, at, times, counts, ends)
+    SELECT convert_to('lock:' || i, 'UTF8'), 1, '{0}', '{1}', 1 FROM generate_series(1, 30000) i";
 
 /// More than one sweep removes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

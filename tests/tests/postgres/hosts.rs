@@ -66,7 +66,7 @@ async fn a_silent_host_keeps_no_other_from_being_tried_over_tls() {
     let certificate = rcgen::generate_simple_self_signed(names).unwrap();
     let (pem, key) = (certificate.cert.pem(), certificate.signing_key);
     let server = PostgresServer::start().await;
-    server.speaks_tls(&pem, &key.serialize_pem()).await;
+    server.enable_tls(&pem, &key.serialize_pem()).await;
     let url = url([silent("127.0.0.1:0").await, server.port()]);
     let client = builder(&url).tls(Tls::new().ca_pem(pem)).connect().await;
     client.unwrap().lock("k").run(async {}).await.unwrap();

@@ -107,6 +107,22 @@ async fn a_clock_set_back_costs_no_more_than_the_bucket() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_set_back_costs_no_more_than_the_window() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let limiter = client.rate_limiter("k", Rate::at_most(2, Duration::from_millis(500)));
+    limiter.permits(2).await.unwrap();
+    server
+        .run("UPDATE lock_store.pass_log SET at = at + 3600000000, ends = ends + 3600000000")
+        .await;
+    assert!(limiter.acquire().await.is_err());
+    eventually("it passes soon", async || {
+        limiter.try_permits(2).await.unwrap().passed()
+    })
+    .await;
+}
+
 /// A client that ends has places, if its own way to give them up was cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_places_of_a_client_that_ends_go_to_those_behind_them() {

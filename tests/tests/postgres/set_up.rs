@@ -149,8 +149,10 @@ async fn a_function_that_is_missing_is_named_at_the_start() {
     for function in called.iter().map(|row| row.get::<_, String>(0)) {
         let dropped = format!("DROP FUNCTION {function} CASCADE");
         session.batch_execute(&dropped).await.unwrap();
-        let refused = LockClient::builder().url(server.url()).connect().await;
-        let said = refused.expect_err(&function).to_string();
+        let Err(refused) = builder(&server.url()).connect().await else {
+            panic!("{function} is not needed");
+        };
+        let said = refused.to_string();
         let named = said.replace(", ", ",");
         assert!(named.contains(&function), "{function}: {said}");
         assert!(said.contains("migrat"), "{said}");
@@ -378,6 +380,7 @@ async fn a_migration_that_changes_nothing_waits_for_nobody() {
         "latch_place",
         "latch_call",
         "rate",
+        "pass_log",
     ];
     let reads = tables.map(|table| format!("SELECT count(*) FROM lock_store.{table}"));
     let reads = reads.join("; ");

@@ -6,6 +6,12 @@ use lock_runtime::{LockClient, LockError};
 use lock_testkit::PostgresServer;
 use tokio_postgres::{Client, NoTls};
 
+/// With a stranger. Other tests of this program hide the names of their users.
+async fn with_a_stranger(server: PostgresServer) -> PostgresServer {
+    server.run("CREATE ROLE mallory LOGIN").await;
+    server
+}
+
 /// A session of this user.
 async fn session(server: &PostgresServer, user: &str) -> Client {
     let url = server.url().replace("postgres@", &format!("{user}@"));
@@ -31,31 +37,34 @@ const TRAP: &str = "
         floor bigint NOT NULL DEFAULT 0, swept timestamptz NOT NULL DEFAULT '-infinity');
     INSERT INTO lock_store.meta (version) VALUES (1);
     CREATE FUNCTION lock_store.trap() RETURNS trigger LANGUAGE plpgsql AS
-        'BEGIN EXECUTE ''ALTER ROLE app SUPERUSER''; RETURN new; END';
+        'BEGIN EXECUTE ''ALTER ROLE mallory SUPERUSER''; RETURN new; END';
     CREATE TRIGGER trap BEFORE INSERT ON lock_store.meta
         FOR EACH ROW EXECUTE FUNCTION lock_store.trap()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_that_a_stranger_made_is_refused_and_nothing_of_it_is_run() {
     for is_whole in [true, false] {
-        let server = PostgresServer::bare().await;
-        server.run("GRANT CREATE ON DATABASE postgres TO app").await;
-        let stranger = session(&server, "app").await;
+        let server = with_a_stranger(PostgresServer::bare().await).await;
+        server
+            .run("GRANT CREATE ON DATABASE postgres TO mallory")
+            .await;
+        let stranger = session(&server, "mallory").await;
         if is_whole {
             stranger
                 .batch_execute("CREATE SCHEMA lock_store")
                 .await
                 .unwrap();
             // It may make everybody a member of itself.
-            let _ = stranger.batch_execute("GRANT app TO postgres").await;
+            let _ = stranger.batch_execute("GRANT mallory TO postgres").await;
         } else {
-            let made = "CREATE SCHEMA lock_store; GRANT CREATE, USAGE ON SCHEMA lock_store TO app";
+            let made =
+                "CREATE SCHEMA lock_store; GRANT CREATE, USAGE ON SCHEMA lock_store TO mallory";
             server.run(made).await;
         }
         stranger.batch_execute(TRAP).await.unwrap();
         let refused = migrate(&server, "postgres").await.unwrap_err();
-        assert!(refused.contains("belongs to app"), "{refused}");
-        let trapped = "SELECT count(*) FROM pg_roles WHERE rolname = 'app' AND rolsuper";
+        assert!(refused.contains("belongs to mallory"), "{refused}");
+        let trapped = "SELECT count(*) FROM pg_roles WHERE rolname = 'mallory' AND rolsuper";
         assert_eq!(server.number(trapped).await, 0);
     }
 }
@@ -99,19 +108,19 @@ const TRAPS: &str = "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
-    let server = PostgresServer::bare().await;
+    let server = with_a_stranger(PostgresServer::bare().await).await;
     server
         .run(
-            "GRANT CREATE ON DATABASE postgres TO app;
+            "GRANT CREATE ON DATABASE postgres TO mallory;
              CREATE ROLE admin LOGIN CREATEROLE; CREATE ROLE dba SUPERUSER;
              CREATE ROLE anne LOGIN IN ROLE dba;
              CREATE ROLE bob LOGIN IN ROLE pg_execute_server_program",
         )
         .await;
-    let stranger = session(&server, "app").await;
+    let stranger = session(&server, "mallory").await;
     let made = format!("CREATE SCHEMA lock_store; {TRAPS}");
     stranger.batch_execute(&made).await.unwrap();
-    let _ = stranger.batch_execute("GRANT app TO postgres").await;
+    let _ = stranger.batch_execute("GRANT mallory TO postgres").await;
     let open = "GRANT USAGE ON SCHEMA lock_store TO PUBLIC;
         GRANT ALL ON lock_store.calls TO PUBLIC";
     stranger.batch_execute(open).await.unwrap();
@@ -122,7 +131,10 @@ async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
         let refused = lock.acquire().await.unwrap_err();
         let is_unavailable = matches!(refused, LockError::Unavailable { .. });
         let said = refused.to_string();
-        assert!(is_unavailable && said.contains("belongs to app"), "{said}");
+        assert!(
+            is_unavailable && said.contains("belongs to mallory"),
+            "{said}"
+        );
         assert!(said.contains(user), "{said}");
         let refused = [client.health().await.err(), client.inspect("k").await.err()];
         assert!(refused.iter().all(Option::is_some), "{refused:?}");
@@ -136,9 +148,11 @@ async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
 /// Each function that clients call is carried out with the rights of its owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nothing_has_to_be_applied_it_does_not_matter_whose_the_schema_is() {
-    let server = PostgresServer::bare().await;
-    server.run("GRANT CREATE ON DATABASE postgres TO app").await;
-    migrate(&server, "app").await.unwrap();
+    let server = with_a_stranger(PostgresServer::bare().await).await;
+    server
+        .run("GRANT CREATE ON DATABASE postgres TO mallory")
+        .await;
+    migrate(&server, "mallory").await.unwrap();
     migrate(&server, "postgres").await.unwrap();
     let client = crate::client(&server.url()).await;
     client.lock("k").fenced().run(async {}).await.unwrap();
@@ -147,19 +161,19 @@ async fn where_nothing_has_to_be_applied_it_does_not_matter_whose_the_schema_is(
     // What has to be applied is refused.
     server.run("DROP FUNCTION lock_store.release CASCADE").await;
     let refused = migrate(&server, "postgres").await.unwrap_err();
-    assert!(refused.contains("belongs to app"), "{refused}");
-    migrate(&server, "app").await.unwrap();
+    assert!(refused.contains("belongs to mallory"), "{refused}");
+    migrate(&server, "mallory").await.unwrap();
 }
 
 /// A part of the schema is enough: calls find the function whose parameters fit best.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_trusts_the_owner_of_what_is_called_may_do_more() {
-    let server = PostgresServer::start().await;
+    let server = with_a_stranger(PostgresServer::start().await).await;
     server
-        .run("GRANT CREATE, USAGE ON SCHEMA lock_store TO app")
+        .run("GRANT CREATE, USAGE ON SCHEMA lock_store TO mallory")
         .await;
     crate::client(&server.url()).await;
-    session(&server, "app")
+    session(&server, "mallory")
         .await
         .batch_execute(
             "CREATE FUNCTION lock_store.leave(text) RETURNS void LANGUAGE sql AS 'SELECT'",
@@ -168,9 +182,9 @@ async fn who_trusts_the_owner_of_what_is_called_may_do_more() {
         .unwrap();
     let refused = LockClient::builder().url(server.url()).connect().await;
     let said = refused.unwrap_err().to_string();
-    assert!(said.contains("leave(text) belongs to app"), "{said}");
+    assert!(said.contains("leave(text) belongs to mallory"), "{said}");
     // Others have nothing to lose by it.
     crate::client(&server.app_url()).await;
-    server.run("GRANT app TO postgres").await;
+    server.run("GRANT mallory TO postgres").await;
     crate::client(&server.url()).await;
 }

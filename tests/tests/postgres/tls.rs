@@ -11,7 +11,7 @@ async fn server() -> (PostgresServer, String) {
     let certificate = rcgen::generate_simple_self_signed(names).unwrap();
     let (pem, key) = (certificate.cert.pem(), certificate.signing_key);
     let server = PostgresServer::start().await;
-    server.speaks_tls(&pem, &key.serialize_pem()).await;
+    server.enable_tls(&pem, &key.serialize_pem()).await;
     (server, pem)
 }
 
@@ -99,7 +99,7 @@ async fn a_server_that_takes_tls_only_or_none_says_which_sslmode() {
             "`sslmode=disable`",
         ),
     ] {
-        server.lets_in(lines).await;
+        server.let_in(lines).await;
         eventually("the server says so", async || {
             let refused = LockClient::builder().url(url(wrong));
             let refused = match tls.clone() {

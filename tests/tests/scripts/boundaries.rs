@@ -1,6 +1,6 @@
 //! The first and the last moment of leases and calls.
 
-use super::{A, HEARD, KEYS, NOW, PASSED_OVER, Stage, owner};
+use super::{A, HEARD, KEYS, NOW, SUSPENDED, Stage, owner};
 
 #[tokio::test]
 async fn a_share_is_over_at_the_end_of_its_lease() {
@@ -44,22 +44,22 @@ async fn a_waiter_is_served_until_the_last_moment_of_its_wait() {
 }
 
 #[tokio::test]
-async fn what_was_passed_over_at_the_first_moment_is_passed_over() {
+async fn what_was_suspended_at_the_first_moment_is_suspended() {
     let mut stage = Stage::new().await;
     let (holder, a) = (format!("{A}-9"), owner(A));
-    // release_first.lua takes what is 10^15 µs ahead as passed over. A place that waits since 1970
+    // release_first.lua takes what is 10^15 µs ahead as suspended. A place that waits since 1970
     // is exactly that far ahead in May 2033.
     for (now, place) in [
         (2_000_000_000_000_000, format!("{a}:1000:0")),
         (NOW, format!("{a}:1000:0:1")),
     ] {
         stage.command(&format!("SET k {holder}")).await;
-        stage.queue(&[(PASSED_OVER, &place), (HEARD, A)]).await;
+        stage.queue(&[(SUSPENDED, &place), (HEARD, A)]).await;
         stage.now = now;
         let done = stage.run("RELEASE", &KEYS, ["g:", &holder]).await;
         assert_eq!(done.reply, "[1]");
         assert!(!done.has_sent("PUBLISH"), "{done:?}");
-        // It was passed over for longer than such places are kept.
+        // It was suspended for longer than such places are kept.
         assert_eq!(stage.command("EXISTS q").await, "0");
     }
 }

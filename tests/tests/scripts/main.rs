@@ -8,6 +8,7 @@
 
 mod boundaries;
 mod latch;
+mod limit;
 mod queue;
 mod quorum;
 mod replies;
@@ -26,7 +27,7 @@ const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 /// The keys of a lock: itself, its queue, its fence counter.
 const KEYS: [&str; 3] = ["k", "q", "f"];
 /// As in lib.lua.
-const PASSED_OVER: u64 = 3_000_000_000_000_000;
+const SUSPENDED: u64 = 3_000_000_000_000_000;
 const HEARD: u64 = 6_000_000_000_000_000;
 
 /// The owner of a client's request.

@@ -1,6 +1,6 @@
-//! When clients count as standing still, and when they and what was passed over are forgotten.
+//! When clients count as standing still, and when they and what was suspended are forgotten.
 
-use super::{A, B, HEARD, KEYS, NOW, PASSED_OVER, Stage, owner};
+use super::{A, B, HEARD, KEYS, NOW, SUSPENDED, Stage, owner};
 
 /// A client that was not heard for this many microseconds stands still.
 const UNHEARD: u64 = 2_000_000;
@@ -52,34 +52,34 @@ async fn a_place_is_no_older_than_two_seconds_or_its_client_was_heard_since() {
 }
 
 #[tokio::test]
-async fn a_place_that_was_passed_over_is_kept_for_a_minute() {
+async fn a_place_that_was_suspended_is_kept_for_a_minute() {
     let mut stage = Stage::new().await;
     stage.now = 1_800_000_000_000_000;
     let since = (stage.now - KEPT) / 1000;
     let place = format!("{}:1000:0", owner(B));
     for (now, kept) in [(stage.now, true), (stage.now + 1, false)] {
         stage.now = now;
-        let queue = [(PASSED_OVER + 1, &*place), (HEARD + since, B)];
+        let queue = [(SUSPENDED + 1, &*place), (HEARD + since, B)];
         assert!(!stage.grants(&queue).await);
         assert_eq!(stage.is_queued(&place).await, kept);
     }
     // Without the client's record, 1970 counts.
     stage.now = KEPT + 1000;
-    assert!(!stage.grants(&[(PASSED_OVER + 1, &place)]).await);
+    assert!(!stage.grants(&[(SUSPENDED + 1, &place)]).await);
     assert!(!stage.is_queued(&place).await);
 }
 
 #[tokio::test]
-async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_passed_over() {
+async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_suspended() {
     let mut stage = Stage::new().await;
     let now = 1_800_000_000_000_000;
     let place = format!("{}:1000:0", owner(A));
-    let (heard, passed_over) = (now - KEPT, (now - KEPT) / 1000);
+    let (heard, suspended) = (now - KEPT, (now - KEPT) / 1000);
     for (now, record, known) in [
         (now, heard, false),
         (now, heard + 1, true),
-        (now, passed_over, true),
-        (now + 1, passed_over, false),
+        (now, suspended, true),
+        (now + 1, suspended, false),
     ] {
         stage.now = now;
         stage.command("DEL q").await;
@@ -90,7 +90,7 @@ async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_pa
 }
 
 #[tokio::test]
-async fn a_record_of_before_march_1973_is_a_time_of_passing_over() {
+async fn a_record_of_before_march_1973_is_a_time_of_suspension() {
     let mut stage = Stage::new().await;
     let (place, passed) = (format!("{A}-1:1000:0"), format!("{A}-2:1000:0"));
     // As microseconds, this is in 1973. As milliseconds, it is in 5138.
@@ -101,7 +101,7 @@ async fn a_record_of_before_march_1973_is_a_time_of_passing_over() {
         stage
             .queue(&[
                 (first, &place),
-                (PASSED_OVER + 5, &passed),
+                (SUSPENDED + 5, &passed),
                 (HEARD + heard, A),
             ])
             .await;

@@ -147,3 +147,24 @@ async fn a_bucket_of_a_time_to_come_costs_no_more_than_the_bucket() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_log_of_a_time_to_come_costs_no_more_than_the_window() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let limiter = client.rate_limiter("k", Rate::at_most(2, Duration::from_millis(500)));
+    limiter.permits(2).await.unwrap();
+    let changed = file
+        .connection()
+        .execute(
+            "UPDATE pass_log SET at = at + 3600000000000, ends = ends + 3600000000000",
+            (),
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    assert!(limiter.acquire().await.is_err());
+    eventually("it passes soon", async || {
+        limiter.try_permits(2).await.unwrap().passed()
+    })
+    .await;
+}

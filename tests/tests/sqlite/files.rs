@@ -6,14 +6,14 @@ use std::time::Duration;
 use lock_runtime::{LockError, LostReason};
 use lock_testkit::{SqliteFile, eventually};
 
-use crate::{AT_ONCE, client, takes, until_waiting};
+use crate::{AT_ONCE, client, take, until_waiting};
 
 #[tokio::test]
 async fn without_the_sockets_a_waiting_request_asks_again() {
     let file = SqliteFile::new();
     let (holder, waiter) = (client(&file.url()).await, client(&file.url()).await);
     let held = holder.lock("k").acquire().await.unwrap();
-    let waits = tokio::spawn(async move { takes(&waiter, "k").await });
+    let waits = tokio::spawn(async move { take(&waiter, "k").await });
     until_waiting(&holder, "k", 1).await;
     let mut sockets = 0;
     for entry in fs::read_dir(file.folder().join("locks.db-clients")).unwrap() {
@@ -38,7 +38,7 @@ async fn in_a_folder_whose_path_is_too_long_for_sockets_locks_work() {
     let url = format!("sqlite://{}/locks.db", folder.display());
     let (holder, waiter) = (client(&url).await, client(&url).await);
     let held = holder.lock("k").acquire().await.unwrap();
-    let waits = tokio::spawn(async move { takes(&waiter, "k").await });
+    let waits = tokio::spawn(async move { take(&waiter, "k").await });
     until_waiting(&holder, "k", 1).await;
     held.release().await.unwrap();
     let released = std::time::Instant::now();
@@ -57,7 +57,7 @@ async fn a_client_whose_lock_file_was_deleted_keeps_its_holds() {
     let busy = busy.acquire().await;
     assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
     held.release().await.unwrap();
-    takes(&other, "k").await;
+    take(&other, "k").await;
 }
 
 /// Whoever opens the new file does not know the holds in the old one.

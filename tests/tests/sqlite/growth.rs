@@ -18,7 +18,7 @@ fn log_size(file: &SqliteFile) -> u64 {
     log.map_or(0, |log| log.len())
 }
 
-/// So many keys were used. Looks at the log meanwhile.
+/// Returns how many keys were used. Looks at the log meanwhile.
 async fn spent(file: &SqliteFile, kind: &str, processes: usize, millis: u64) -> usize {
     let mut workers: Vec<ChildProcess> = Vec::new();
     for _ in 0..processes {
@@ -80,6 +80,7 @@ async fn an_idle_database_is_cleaned() {
          BEGIN IMMEDIATE;
          INSERT INTO fence (name, token) SELECT 'lock:' || i, 1 FROM n;
          INSERT INTO rate (name, at, turn, debt, ends) SELECT 'lock:' || i, 1, 1, 1, 1 FROM n;
+         INSERT INTO pass_log (name, at, lines, ends) SELECT 'lock:' || i, 1, x'', 1 FROM n;
          INSERT INTO call (name, client, request, left, ends) SELECT 'lock:' || i, client, 1, 1, 1
             FROM n;
          INSERT INTO latch (name, count, generation, opened, ends)
@@ -96,6 +97,7 @@ async fn an_idle_database_is_cleaned() {
     )
     .unwrap();
     let left = "SELECT (SELECT count(*) FROM fence) + (SELECT count(*) FROM rate)
+        + (SELECT count(*) FROM pass_log)
         + (SELECT count(*) FROM call) + (SELECT count(*) FROM latch)
         + (SELECT count(*) FROM hold) + (SELECT count(*) FROM place)
         + (SELECT count(*) FROM latch_place)";

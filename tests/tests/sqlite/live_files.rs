@@ -40,7 +40,7 @@ async fn another_gets(url: &str, key: &str) -> bool {
     got
 }
 
-async fn holds(worker: &mut ChildProcess, key: &str) {
+async fn hold(worker: &mut ChildProcess, key: &str) {
     worker.send(&format!("hold {key} {key} lease=1000 renew"));
     worker.wait_for(&format!("held {key}")).await;
 }
@@ -55,7 +55,7 @@ async fn is_told(worker: &mut ChildProcess, key: &str) {
 async fn a_process_that_reads_its_own_files_keeps_its_locks() {
     let file = SqliteFile::new();
     let mut holder = worker(&file.url()).await;
-    holds(&mut holder, "k").await;
+    hold(&mut holder, "k").await;
     let before = numbers(&file);
     holder.send(&format!("read 0 {}", all_paths(&file)));
     holder.wait_for("has read").await;
@@ -63,7 +63,7 @@ async fn a_process_that_reads_its_own_files_keeps_its_locks() {
         assert!(!another_gets(&file.url(), "k").await);
         assert_eq!(numbers(&file), before, "they are in use");
     }
-    holds(&mut holder, "after").await;
+    hold(&mut holder, "after").await;
     assert!(!another_gets(&file.url(), "after").await);
     holder.send("release k");
     holder.wait_for("done k").await;
@@ -116,7 +116,7 @@ async fn lost_after(endings: &[&str], done: Damage) {
     println!("{done:?} {endings:?}");
     let file = SqliteFile::new();
     let (mut holder, mut other) = (worker(&file.url()).await, worker(&file.url()).await);
-    holds(&mut holder, "k").await;
+    hold(&mut holder, "k").await;
     for ending in endings {
         damage(&file, ending, done);
     }
@@ -177,11 +177,11 @@ async fn whichever_file_is_cut_off_its_clients_go_on_with_what_is_left() {
     // The next one that comes finds a new database, and SQLite deletes the log.
     let file = SqliteFile::new();
     let mut holder = worker(&file.url()).await;
-    holds(&mut holder, "k").await;
+    hold(&mut holder, "k").await;
     damage(&file, DATABASE, Damage::CutsOff);
     assert!(another_gets(&file.url(), "k").await);
     is_told(&mut holder, "k").await;
-    holds(&mut holder, "again").await;
+    hold(&mut holder, "again").await;
     assert!(!another_gets(&file.url(), "again").await);
 }
 
@@ -190,7 +190,7 @@ async fn whichever_file_is_cut_off_its_clients_go_on_with_what_is_left() {
 async fn clients_that_are_not_in_the_database_any_more_lose_their_holds_and_enter_again() {
     let file = SqliteFile::new();
     let (mut holder, mut other) = (worker(&file.url()).await, worker(&file.url()).await);
-    holds(&mut holder, "k").await;
+    hold(&mut holder, "k").await;
     file.connection()
         .execute_batch("BEGIN; DELETE FROM hold; DELETE FROM client; COMMIT")
         .unwrap();
@@ -209,7 +209,7 @@ async fn clients_that_are_not_in_the_database_any_more_lose_their_holds_and_ente
 async fn clients_of_a_database_without_tables_make_them_again() {
     let file = SqliteFile::new();
     let (mut holder, mut other) = (worker(&file.url()).await, worker(&file.url()).await);
-    holds(&mut holder, "k").await;
+    hold(&mut holder, "k").await;
     let tool = file.connection();
     let reset = DbConfig::SQLITE_DBCONFIG_RESET_DATABASE;
     tool.set_db_config(reset, true).unwrap();
@@ -217,7 +217,7 @@ async fn clients_of_a_database_without_tables_make_them_again() {
     tool.set_db_config(reset, false).unwrap();
     drop(tool);
     is_told(&mut holder, "k").await;
-    holds(&mut other, "k").await;
+    hold(&mut other, "k").await;
     assert!(!another_gets(&file.url(), "k").await);
 }
 
@@ -228,7 +228,7 @@ async fn what_other_tools_do_by_sqlite_itself_costs_no_hold() {
     let mut workers = Vec::new();
     for at in 0..3 {
         let mut worker = worker(&file.url()).await;
-        holds(&mut worker, &format!("own{at}")).await;
+        hold(&mut worker, &format!("own{at}")).await;
         worker.send("contend k 2 3000");
         workers.push(worker);
     }

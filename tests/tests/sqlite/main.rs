@@ -42,14 +42,14 @@ async fn worker(url: &str) -> ChildProcess {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect(key).await.unwrap().waiting == places
     })
     .await;
 }
 
 /// Takes the lock and gives it back, and says how long that took.
-async fn takes(client: &LockClient, key: &str) -> Duration {
+async fn take(client: &LockClient, key: &str) -> Duration {
     let started = Instant::now();
     let request = client.lock(key).wait(Duration::from_secs(60));
     request.run(async {}).await.unwrap();

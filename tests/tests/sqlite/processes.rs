@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
 
-use crate::{AT_ONCE, client, is_free, takes, until_waiting, worker};
+use crate::{AT_ONCE, client, is_free, take, until_waiting, worker};
 
 /// The numbers of an event such as `turn 17 1234 1250`.
 fn numbers(text: &str) -> Vec<u64> {
@@ -100,7 +100,7 @@ async fn all_locks_of_a_killed_process_are_over_at_once() {
     }
     let waits = tokio::spawn({
         let client = client.clone();
-        async move { takes(&client, "k").await }
+        async move { take(&client, "k").await }
     });
     until_waiting(&client, "k", 1).await;
     holder.kill();
@@ -110,7 +110,7 @@ async fn all_locks_of_a_killed_process_are_over_at_once() {
     assert!(killed.elapsed() < AT_ONCE / 10, "{:?}", killed.elapsed());
     for key in ["r", "w", "s", "m", "n"] {
         assert!(is_free(&client, key).await, "{key}");
-        let took = takes(&client, key).await;
+        let took = take(&client, key).await;
         assert!(took < AT_ONCE, "{key}: {took:?}");
     }
     client.rw_lock("r").write().run(async {}).await.unwrap();
@@ -124,7 +124,7 @@ async fn all_locks_of_a_killed_process_are_over_at_once() {
 }
 
 #[tokio::test]
-async fn a_killed_first_waiter_is_passed_over_at_the_release() {
+async fn a_killed_first_waiter_is_dropped_at_the_release() {
     let file = SqliteFile::new();
     let client = client(&file.url()).await;
     let held = client.lock("k").acquire().await.unwrap();
@@ -175,7 +175,7 @@ async fn a_forked_child_is_refused_and_keeps_nothing_of_its_killed_parent() {
     let child = forked_child_of(&mut parent, &file.url()).await;
     assert!(child.contains("this process was forked"), "{child}");
     parent.kill();
-    let took = takes(&client, "k").await;
+    let took = take(&client, "k").await;
     assert!(took < AT_ONCE, "{took:?}");
 }
 
@@ -210,7 +210,7 @@ async fn a_stopped_process_keeps_its_lock_for_its_lease_and_no_longer() {
     holder.pause();
     let stopped = std::time::Instant::now();
     let left = client.inspect("k").await.unwrap().remaining.unwrap();
-    takes(&client, "k").await;
+    take(&client, "k").await;
     assert!(
         stopped.elapsed() >= left,
         "{:?} {left:?}",

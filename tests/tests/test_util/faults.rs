@@ -26,7 +26,7 @@ fn refused_as<T>(result: &Result<T, LockError>) -> Option<StoreErrorKind> {
 #[tokio::test(start_paused = true)]
 async fn a_silent_store_ends_a_request_after_two_seconds_until_it_answers() {
     let (client, faults) = LockClient::in_memory_with_faults();
-    faults.silent();
+    faults.fall_silent();
     let began = now();
     let request = client.lock("k").wait(MINUTE).acquire().await;
     assert!(is_unavailable(&request), "{request:?}");
@@ -34,7 +34,7 @@ async fn a_silent_store_ends_a_request_after_two_seconds_until_it_answers() {
     assert!(is_unavailable(&client.health().await));
     assert!(!client.stats().connected);
 
-    faults.answers();
+    faults.answer();
     assert!(client.stats().connected);
     assert!(client.lock("k").acquire().await.unwrap().is_held());
     assert!(client.health().await.is_ok());
@@ -44,13 +44,13 @@ async fn a_silent_store_ends_a_request_after_two_seconds_until_it_answers() {
 async fn a_hold_outlives_a_short_silence_and_is_lost_in_a_long_one() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let guard = client.lock("k").acquire().await.unwrap();
-    faults.silent();
+    faults.fall_silent();
     sleep(25 * SECOND).await;
-    faults.answers();
+    faults.answer();
     sleep(25 * SECOND).await;
     assert!(guard.is_held());
 
-    faults.silent();
+    faults.fall_silent();
     let began = now();
     guard.lost().await;
     assert!(began.elapsed() < 31 * SECOND, "{:?}", began.elapsed());
@@ -61,10 +61,10 @@ async fn a_hold_outlives_a_short_silence_and_is_lost_in_a_long_one() {
 #[tokio::test(start_paused = true)]
 async fn a_command_under_way_is_carried_out_when_the_store_answers_again() {
     let (client, faults) = LockClient::in_memory_with_faults();
-    faults.silent();
+    faults.fall_silent();
     let (request, ()) = tokio::join!(client.lock("k").wait(Duration::ZERO).acquire(), async {
         sleep(SECOND / 10).await;
-        faults.answers();
+        faults.answer();
     });
     assert!(request.unwrap().is_held());
 }
@@ -79,10 +79,10 @@ async fn no_request_is_told_of_a_free_lock_by_a_silent_store() {
     };
     let ((guard, got), answered) = tokio::join!(waiting, async {
         sleep(SECOND / 2).await;
-        faults.silent();
+        faults.fall_silent();
         drop(other);
         sleep(SECOND).await;
-        faults.answers();
+        faults.answer();
         now()
     });
     assert!(guard.is_held() && got >= answered);
@@ -92,7 +92,7 @@ async fn no_request_is_told_of_a_free_lock_by_a_silent_store() {
 async fn a_store_without_memory_refuses_new_locks_and_keeps_those_that_are_held() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let guard = client.lock("held").acquire().await.unwrap();
-    faults.refuses(StoreErrorKind::OutOfMemory);
+    faults.refuse(StoreErrorKind::OutOfMemory);
     let request = client.lock("k").acquire().await;
     assert_eq!(refused_as(&request), Some(StoreErrorKind::OutOfMemory));
     sleep(MINUTE).await;
@@ -104,7 +104,7 @@ async fn a_store_without_memory_refuses_new_locks_and_keeps_those_that_are_held(
 async fn a_store_that_takes_no_writes_renews_nothing_and_answers_questions() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let guard = client.lock("k").acquire().await.unwrap();
-    faults.refuses(StoreErrorKind::ReadOnly);
+    faults.refuse(StoreErrorKind::ReadOnly);
     assert!(client.inspect("k").await.unwrap().holder.is_some());
     guard.lost().await;
     // The client trusts a lease for a little less long than the store keeps it.
@@ -115,7 +115,7 @@ async fn a_store_that_takes_no_writes_renews_nothing_and_answers_questions() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_right_is_reported_at_once() {
     let (client, faults) = LockClient::in_memory_with_faults();
-    faults.refuses(StoreErrorKind::Denied);
+    faults.refuse(StoreErrorKind::Denied);
     let began = now();
     let request = client.lock("k").acquire().await;
     assert_eq!(refused_as(&request), Some(StoreErrorKind::Denied));
@@ -140,7 +140,7 @@ async fn robbed(client: &LockClient, key: &'static str, rob: impl FnOnce()) -> L
 async fn a_lock_that_is_lost_stops_the_body_at_once() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let began = now();
-    let reason = robbed(&client, "k", || faults.loses("k")).await;
+    let reason = robbed(&client, "k", || assert!(faults.lose("k"))).await;
     assert_eq!(reason, LostReason::Gone);
     assert!(client.lock("k").try_acquire().await.unwrap().is_some());
     assert_eq!(began.elapsed(), Duration::ZERO);
@@ -166,7 +166,7 @@ async fn a_lock_on_its_way_to_the_next_task_can_be_lost() {
     let mut next = pin!(client.lock("k").wait(MINUTE).acquire());
     assert!(timeout(SECOND / 1000, &mut next).await.is_err());
     drop(guard);
-    // Passed on inside the process, to a task that was not polled yet.
+    // Handed off inside the process, to a task that was not polled yet.
     let other = faults.held_by_another("k");
     assert!(timeout(5 * SECOND, &mut next).await.is_err());
     drop(other);
@@ -178,8 +178,10 @@ async fn a_hold_of_several_keys_is_lost_with_one_of_them() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let guard = client.multi_lock(["a", "b"]).acquire().await.unwrap();
     let unharmed = client.lock("c").acquire().await.unwrap();
-    faults.loses("b");
+    assert!(!faults.lose("misspelt") && unharmed.is_held());
+    assert!(faults.lose("b"));
     assert!(!guard.is_held() && unharmed.is_held());
+    assert!(!faults.lose("b"), "it met nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +214,7 @@ async fn a_wait_in_vain_says_which_client_has_the_lock() {
 async fn a_holder_that_lost_its_lock_does_not_release_the_next_hold() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let other = faults.held_by_another("k");
-    faults.loses("k");
+    faults.lose("k");
     let guard = client.lock("k").acquire().await.unwrap();
     drop(other);
     assert!(client.lock("k").try_acquire().await.unwrap().is_none());
@@ -226,22 +228,22 @@ async fn tenants_are_told_apart() {
     let of_acme = acme.lock("k").acquire().await.unwrap();
     let of_other = other.lock("k").acquire().await.unwrap();
     let own = client.lock("k").acquire().await.unwrap();
-    faults.namespaced("acme").loses("k");
+    faults.namespaced("acme").lose("k");
     assert!(!of_acme.is_held() && of_other.is_held() && own.is_held());
 
     let _another = faults.namespaced("acme").held_by_another("j");
     assert!(acme.lock("j").try_acquire().await.unwrap().is_none());
     assert!(other.lock("j").try_acquire().await.unwrap().is_some());
-    faults.loses("k");
+    faults.lose("k");
     assert!(of_other.is_held() && !own.is_held());
 }
 
 #[tokio::test]
 async fn without_a_paused_clock_it_takes_real_time() {
     let (client, faults) = LockClient::in_memory_with_faults();
-    let reason = robbed(&client, "k", || faults.loses("k")).await;
+    let reason = robbed(&client, "k", || assert!(faults.lose("k"))).await;
     assert_eq!(reason, LostReason::Gone);
-    faults.silent();
+    faults.fall_silent();
     let began = std::time::Instant::now();
     let request = client.lock("k").wait(SECOND / 5).acquire().await;
     assert!(is_unavailable(&request), "{request:?}");
@@ -263,7 +265,7 @@ fn it_needs_no_runtime() {
 async fn a_shutdown_ends_while_the_store_is_silent() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let _guard = client.lock("k").acquire().await.unwrap();
-    faults.silent();
+    faults.fall_silent();
     let ended = timeout(MINUTE, client.shutdown(SECOND)).await;
     assert!(ended.is_ok());
 }

@@ -28,7 +28,7 @@ async fn counted(node: &RedisServer, what: &str) -> u64 {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect(key).await.unwrap().waiting == places
     })
     .await;

@@ -13,7 +13,7 @@ fn keys() -> impl Iterator<Item = String> {
     (0..24).map(|key| format!("stock:{key}"))
 }
 
-async fn takes_every_key(client: &LockClient) {
+async fn take_every_key(client: &LockClient) {
     for key in keys() {
         let guard = client.lock(key).acquire().await.unwrap();
         guard.release().await.unwrap();
@@ -38,8 +38,8 @@ async fn a_map_and_redirects_without_a_host_lead_to_the_right_node() {
             client(&cluster.url()).await,
             patient_client(&cluster.url()).await,
         );
-        takes_every_key(&new).await;
-        takes_every_key(&old).await;
+        take_every_key(&new).await;
+        take_every_key(&old).await;
         let key = "moves";
         let slot = cluster.slot(&format!("lock:{key}")).await;
         let from = cluster.master_of(slot).await;
@@ -107,7 +107,7 @@ async fn a_cluster_behind_a_translation_of_addresses_is_reached_by_its_map() {
     let by_builder = by_builder.connect_timeout(Duration::from_secs(9));
     let by_builder = by_builder.connect().await.unwrap();
     for client in [&by_url, &by_builder] {
-        takes_every_key(client).await;
+        take_every_key(client).await;
     }
     for (announced, proxy) in &nodes[..3] {
         assert!(proxy.open_connections() >= 2, "{announced}");
@@ -169,7 +169,7 @@ async fn a_redirect_that_can_not_be_read_is_followed_by_the_map() {
         let client = patient_client(&redirected(&cluster, to).await).await;
         let key = format!("moves:{at}");
         let slot = cluster.slot(&format!("lock:{key}")).await;
-        takes_every_key(&client).await;
+        take_every_key(&client).await;
         let from = cluster.master_of(slot).await;
         let mut others = cluster.nodes[..3].iter();
         let there = others.find(|node| node.port() != from.port()).unwrap();

@@ -73,7 +73,7 @@ impl Load {
         self.shared.strict.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until each key has had so many more turns.
+    /// Waits until each key has had this many more turns.
     pub(crate) async fn more_turns(&self, turns: u64) {
         for key in &self.shared.keys {
             let wanted = key.turns.load(Ordering::SeqCst) + turns;

@@ -59,7 +59,7 @@ fn config<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client
             .inspect(key)
             .await

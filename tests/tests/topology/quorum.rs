@@ -336,7 +336,7 @@ async fn waiters_are_told_when_the_lock_is_free() {
     assert!(soon >= rounds - 3, "{soon} of {rounds}");
 }
 
-/// In how many of so many rounds none of six clients that try at once gets the lock.
+/// In how many of this many rounds none of six clients that try at once gets the lock.
 async fn rounds_without_a_holder(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
     let mut without = 0;
     for round in 0..rounds {

@@ -29,13 +29,13 @@ pub(crate) async fn rewritten(
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(pass_on(client, server, rewrite.clone()));
+            tokio::spawn(forward(client, server, rewrite.clone()));
         }
     });
     address
 }
 
-async fn pass_on(client: TcpStream, server: SocketAddr, rewrite: impl Fn(&str) -> String) {
+async fn forward(client: TcpStream, server: SocketAddr, rewrite: impl Fn(&str) -> String) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };

@@ -140,12 +140,12 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
     for share in [None, WRITE, permits(5)] {
         for form in &forms {
             stage.clients.take(claim("k", holder, share), 0).await;
-            // As old as a place can be that counts, and as one that was passed over long ago.
+            // As old as a place can be that counts, and as one that was suspended long ago.
             let now = wall_micros() - 1_000_000;
             stage.command(&format!("ZADD {QUEUE} {now} {form}")).await;
-            let passed_over = 3_000_000_000_000_000 + now;
+            let suspended = 3_000_000_000_000_000 + now;
             stage
-                .command(&format!("ZADD {QUEUE} {passed_over} v2:{form}"))
+                .command(&format!("ZADD {QUEUE} {suspended} v2:{form}"))
                 .await;
             stage.clients.wait(claim("k", next, share), 0).await;
             stage.clients.wait(claim("k", next, share), 0).await;
@@ -173,14 +173,25 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
 }
 
 #[tokio::test]
-async fn a_bucket_of_a_later_form_is_refused_and_nobody_passes() {
+async fn a_bucket_and_a_log_of_a_later_form_are_refused_and_nobody_passes() {
     let stage = Stage::new().await;
-    stage.command("SET lock:%rate:{lock:k} v2:1:2:3").await;
-    let before = stage.dump("lock:%rate:{lock:k}").await;
-    let mut one = RateRequest::new("k".into(), Duration::from_secs(1), 5);
-    one.tokens = 1;
-    expect_version(stage.clients.a.rate(one, by()).await);
-    assert_eq!(stage.dump("lock:%rate:{lock:k}").await, before);
+    let second = Duration::from_secs(1);
+    for (key, mut one) in [
+        (
+            "lock:%rate:{lock:k}",
+            RateRequest::new("k".into(), second, 5),
+        ),
+        (
+            "lock:%limit:{lock:k}",
+            RateRequest::at_most("k".into(), 5, second),
+        ),
+    ] {
+        stage.command(&format!("SET {key} v2:1:2:3")).await;
+        let before = stage.dump(key).await;
+        one.tokens = 1;
+        expect_version(stage.clients.a.rate(one, by()).await);
+        assert_eq!(stage.dump(key).await, before);
+    }
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn a_client_whose_tables_become_another_versions_is_told_which_versions_me
             let error = request.acquire().await.unwrap_err();
             let said = error.to_string();
             assert!(said.contains("version 7"), "{said}");
-            assert!(said.contains("knows version 2"), "{said}");
+            assert!(said.contains("knows version 3"), "{said}");
             let LockError::Unavailable { source, .. } = error else {
                 panic!("{error:?}");
             };

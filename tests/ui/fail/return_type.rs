@@ -68,4 +68,17 @@ async fn cannot_skip_without_result() -> u32 {
     1
 }
 
+#[distributed_lock(key = "a")]
+async fn text_error() -> Result<(), String> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", on_busy = "skip")]
+async fn skips_with_text() -> Result<(), String> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", on_busy = "skip")]
+async fn skips_and_logs() {}
+
 fn main() {}

@@ -129,7 +129,7 @@ trait Native {
 }
 
 impl Native for u32 {
-    #[rate_limited(key = "native:<self>:<id>", rate = "1/h")]
+    #[rate_limited(key = "native:<self>:<id>", limit = "1/1h")]
     async fn native(&self, id: u32) -> Result<u32> {
         Ok(self + id)
     }

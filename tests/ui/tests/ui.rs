@@ -12,7 +12,12 @@ use std::path::{Path, PathBuf};
 const ALL_AT_ONCE: &str = "fail/all_at_once.rs";
 
 /// The beginnings of a mistake. It ends where the next one begins.
-const BEGINNINGS: [&str; 3] = ["#[distributed_lock", "#[rate_limited", "lock_key!("];
+const BEGINNINGS: [&str; 4] = [
+    "#[distributed_lock",
+    "#[rate_limited",
+    "lock_key!(",
+    "LockClient::in_memory_",
+];
 
 #[test]
 fn mistakes_are_explained() {

@@ -33,11 +33,11 @@ impl Memcached {
             port,
             arguments,
         };
-        server.listens().await;
+        server.await_listening().await;
         server
     }
 
-    async fn listens(&self) {
+    async fn await_listening(&self) {
         eventually("memcached listens", async || {
             TcpStream::connect(&self.address).await.is_ok()
         })
@@ -134,7 +134,7 @@ impl StoreUnderTest for Memcached {
         Box::pin(async {
             *self.process.lock().expect("no test panics in here") =
                 launch(self.port.number(), &self.arguments);
-            self.listens().await;
+            self.await_listening().await;
         })
     }
 }

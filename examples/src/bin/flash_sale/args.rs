@@ -63,7 +63,7 @@ pub(crate) struct ProcessArgs {
     pub(crate) buyers: u32,
     #[arg(long)]
     pub(crate) no_lock: bool,
-    /// After so many buyers, the next one holds the lock until the process is killed
+    /// After this many buyers, the next one holds the lock until the process is killed
     #[arg(long)]
     pub(crate) hang_after: Option<u32>,
 }

@@ -22,12 +22,12 @@ pub(crate) async fn run(args: ProcessArgs) -> Result<(), Failure> {
     };
     // The parent tells the user, once for all processes.
     if let Err(error) = sold {
-        tell(format_args!("{FAILED}{error}"))?;
+        print(format_args!("{FAILED}{error}"))?;
     }
     Ok(())
 }
 
-fn tell(line: impl Display) -> std::io::Result<()> {
+fn print(line: impl Display) -> std::io::Result<()> {
     writeln!(stdout(), "{line}").map_err(|_| parent_is_gone())
 }
 
@@ -55,7 +55,7 @@ async fn sell(
     shop: Shop,
     mut events: UnboundedReceiver<Event>,
 ) -> std::io::Result<Result<(), SaleError>> {
-    tell(READY)?;
+    print(READY)?;
     let mut line = String::new();
     stdin().lock().read_line(&mut line)?;
     if line.trim_end() != GO {
@@ -63,7 +63,7 @@ async fn sell(
     }
     let selling = tokio::spawn(shop.open(args.product_id, args.buyers, !args.no_lock));
     while let Some(event) = events.recv().await {
-        tell(event)?;
+        print(event)?;
     }
     match selling.await {
         Ok(sold) => Ok(sold),

@@ -71,7 +71,7 @@ async fn sell(
 
     let started = Instant::now();
     for seller in &mut staff {
-        seller.tell(GO).await?;
+        seller.order(GO).await?;
     }
     let (mut tally, mut unfinished) = (Tally::default(), 0);
     let mut crash: Option<Crash> = None;
@@ -192,7 +192,7 @@ impl Seller {
         })
     }
 
-    async fn tell(&mut self, order: &str) -> Result<(), Failure> {
+    async fn order(&mut self, order: &str) -> Result<(), Failure> {
         let told = self.orders.write_all(format!("{order}\n").as_bytes()).await;
         told.map_err(|error| broken(format!("process {} is gone: {error}", self.number)))
     }

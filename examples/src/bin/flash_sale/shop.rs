@@ -28,7 +28,7 @@ pub(crate) enum SaleError {
 pub(crate) struct Shop {
     inventory: Arc<Inventory>,
     events: UnboundedSender<Event>,
-    /// For `--crash`: after so many buyers, the next one hangs inside.
+    /// For `--crash`: after this many buyers, the next one hangs inside.
     hang_after: Option<u32>,
     entered: AtomicU32,
 }
@@ -50,7 +50,7 @@ async fn read_think_write(shop: &Shop, asked: Instant) -> Result<(), SaleError> 
 
     let left = shop.inventory.read().await?;
     if left == 0 {
-        shop.tell(Event::SoldOut);
+        shop.report(Event::SoldOut);
         return Ok(());
     }
     tokio::time::sleep(THINK).await;
@@ -58,7 +58,7 @@ async fn read_think_write(shop: &Shop, asked: Instant) -> Result<(), SaleError> 
 
     // Reported before the next buyer gets in, so that a killed process has reported all that it
     // sold.
-    shop.tell(Event::Sold);
+    shop.report(Event::Sold);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ impl Shop {
         }
     }
 
-    /// Serves so many buyers, all at once, until each has an answer or something fails.
+    /// Serves this many buyers, all at once, until each has an answer or something fails.
     pub(crate) async fn open(
         self,
         product_id: u64,
@@ -108,7 +108,7 @@ impl Shop {
             // This buyer gets no answer, and it is unknown whether the write was done. It is
             // counted, not hidden.
             Err(SaleError::Lock(LockError::Lost { .. })) => {
-                self.tell(Event::Interrupted);
+                self.report(Event::Interrupted);
                 Ok(())
             }
             served => served,
@@ -116,17 +116,17 @@ impl Shop {
     }
 
     async fn let_in(&self, asked: Instant) {
-        self.tell(Event::Entered {
+        self.report(Event::Entered {
             waited: asked.elapsed(),
             at: Moment::now(),
         });
         if self.hang_after == Some(self.entered.fetch_add(1, Ordering::Relaxed)) {
-            self.tell(Event::Hanging);
+            self.report(Event::Hanging);
             std::future::pending::<()>().await;
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn report(&self, event: Event) {
         // There is no listener any more when an error ended the sale. That error is reported
         // elsewhere.
         let _ = self.events.send(event);

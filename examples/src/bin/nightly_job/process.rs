@@ -32,12 +32,12 @@ pub(crate) async fn run(args: ProcessArgs) -> Result<(), Box<dyn Error>> {
         .map_err(|_| usage("`process` is what the example starts its own processes with"))?;
     match schedule(args, url).await {
         Ok(_scheduler) => {
-            tell(READY);
+            print(READY);
             // The parent says nothing. When this input ends, the parent has finished, or is gone.
             tokio::task::spawn_blocking(|| std::io::copy(&mut stdin(), &mut sink())).await??;
         }
         // The parent tells the user, once for all processes.
-        Err(error) => tell(format_args!("{FAILED}{error}")),
+        Err(error) => print(format_args!("{FAILED}{error}")),
     }
     Ok(())
 }
@@ -67,9 +67,9 @@ async fn strike(args: ProcessArgs) {
     match closed {
         Ok(closed) => {
             let ran = closed.is_some();
-            tell(Struck { tick, late, ran });
+            print(Struck { tick, late, ran });
         }
-        Err(error) => tell(format_args!("{FAILED}{error}")),
+        Err(error) => print(format_args!("{FAILED}{error}")),
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn millis_since_1970() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn tell(line: impl fmt::Display) {
+fn print(line: impl fmt::Display) {
     // If the parent is gone, stdin shows it.
     let _ = writeln!(stdout(), "{line}");
 }

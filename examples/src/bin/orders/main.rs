@@ -67,7 +67,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         println!(
             "http://{address}/: POST /TENANT/orders/NUMBER/pay, GET /TENANT/quote, GET /health"
         );
-        let reports = tokio::spawn(reports(shop));
+        let reports = tokio::spawn(report_each_minute(shop));
         let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
         serve(listener, service, &locks, stop, STOP).await?;
         reports.abort();
@@ -92,7 +92,7 @@ async fn connect(url: String) -> Result<LockClient, Box<dyn Error>> {
 }
 
 /// Every replica tries each minute.
-async fn reports(shop: Shop) {
+async fn report_each_minute(shop: Shop) {
     let mut due = tokio::time::interval(REPORT);
     loop {
         due.tick().await;

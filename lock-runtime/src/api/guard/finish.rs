@@ -22,7 +22,7 @@ impl Guard {
         }
     }
 
-    /// The same without waiting.
+    /// Ends the hold, or gives back the share, in the background.
     pub(crate) fn finish_in_background(&self) {
         let gate = self.close_gate();
         if gate.is_some_and(|gate| gate.leave_end_to_polls(|| self.end())) {

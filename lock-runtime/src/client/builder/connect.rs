@@ -25,6 +25,7 @@ use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
+use crate::engine::revocations::Revocations;
 use crate::error::LockError;
 use crate::observe::{Events, ObservedStore, What};
 
@@ -144,16 +145,17 @@ impl LockClientBuilder {
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
         let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
         let told = events.clone();
-        let messages = Messages::new(local_queues, numbers, names, events.clone());
+        let (revocations, demands) = Revocations::new();
+        let messages = Messages::new(local_queues, numbers, names, revocations, events.clone());
         let messages = Arc::new(messages);
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
         context.name = name;
         context.timeouts = self.timeouts();
-        events.tell_later(None, |tell| tell.that(What::Started));
+        events.record_later(None, |recorder| recorder.record(What::Started));
         let store = self.open(context)?;
         let can = store.capabilities();
-        if let Some(reason) = can.refuses(Wish::Lease(self.defaults.lease)) {
+        if let Some(reason) = can.refusal(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
@@ -166,8 +168,15 @@ impl LockClientBuilder {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let end = runtime.end.take();
-        let (engine, task) =
-            Engine::new(clock, store, messages, questions, namespace, defaults, end);
+        let (engine, task) = Engine::new(
+            clock,
+            store,
+            messages,
+            (questions, demands),
+            namespace,
+            defaults,
+            end,
+        );
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());

@@ -11,7 +11,7 @@ use super::task::AcquireTask;
 use crate::engine::errors::{no_token, too_late};
 use crate::engine::fencing::window::{self, TokenWindow};
 use crate::engine::hold::Hold;
-use crate::engine::local_queue::{Asked, Signal, Waiter};
+use crate::engine::local_queue::{AskedStore, Signal, Waiter};
 use crate::engine::timing;
 use crate::error::{KeyKind, LockError};
 
@@ -41,7 +41,7 @@ impl AcquireTask<'_> {
         if self.request.queue != Queue::Join {
             self.request.queue = Queue::Join;
             let now = self.engine.clock.now();
-            let ends = self.budget.ends();
+            let ends = self.budget.end();
             self.request.wait = ends.map(|ends| ends.saturating_duration_since(now));
         }
         if !self.registered {
@@ -98,14 +98,16 @@ impl AcquireTask<'_> {
     /// Notes what is to be undone of a command that is sent now, and what may be heard meanwhile.
     /// By when a silent store counts as failing, and a slow one.
     fn note_sending(&mut self, waiter: Option<&Waiter>, sent: Instant) -> (Instant, Instant) {
-        let gives_up = self.gives_up_at(waiter);
+        let gives_up = self.give_up_at(waiter);
         let by = self.budget.command_by(sent, gives_up).max(sent);
         // Known before it is sent, so that an undo can go the same way.
         let link = self.engine.store.link_of(&self.request.claim.key);
         self.in_flight = Some((sent, link));
         if let Some(waiter) = waiter {
             let (tokens, wait) = (self.request.tokens, self.request.wait);
-            waiter.signal.note_asking(by, Asked { link, tokens, wait });
+            waiter
+                .signal
+                .note_asking(by, AskedStore { link, tokens, wait });
         }
         if self.grant_link != Some(link) {
             self.expect_grants_over(None);

@@ -69,7 +69,7 @@ mod tests {
         assert!(different.len() > 90, "{pauses:?}");
         let short = |pause: &Duration| *pause < Duration::from_millis(50);
         assert!(pauses.iter().all(short));
-        // One that stays is looked at seldom, until it was gone or is another.
+        // A value that stays is looked at seldom, until it was gone or is another.
         let later = start + Duration::from_secs(1);
         assert_eq!(looks(holder(7), later), Some(Duration::from_millis(250)));
         assert!(looks(holder(8), later).is_some_and(|pause| short(&pause)));

@@ -17,7 +17,7 @@ use crate::error::LockError;
 
 /// The most that a request has heard of the store itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Heard {
+pub(super) enum HeardSoFar {
     Nothing,
     /// It has asked.
     Asked,
@@ -39,10 +39,10 @@ impl AcquireTask<'_> {
     }
 
     /// When it gives up if the store stays silent.
-    pub(super) fn gives_up_at(&self, waiter: Option<&Waiter>) -> Instant {
+    pub(super) fn give_up_at(&self, waiter: Option<&Waiter>) -> Instant {
         waiter.map_or_else(
-            || self.budget.gives_up(None),
-            |waiter| self.facts(waiter, None).gives_up_at(),
+            || self.budget.give_up_at(None),
+            |waiter| self.facts(waiter, None).give_up_at(),
         )
     }
 
@@ -59,7 +59,11 @@ impl AcquireTask<'_> {
     }
 
     /// Ends the wait if its time is up, with an error that the store's last words bear out.
-    pub(super) async fn check_time(&self, waiter: &Waiter, heard: Heard) -> Result<(), LockError> {
+    pub(super) async fn check_time(
+        &self,
+        waiter: &Waiter,
+        heard: HeardSoFar,
+    ) -> Result<(), LockError> {
         let since = self.facts(waiter, None).evidence_from();
         if self.engine.clock.now() < since {
             return Ok(());
@@ -69,20 +73,25 @@ impl AcquireTask<'_> {
         Box::pin(self.judge(waiter, heard, since)).await
     }
 
-    async fn judge(&self, waiter: &Waiter, heard: Heard, since: Instant) -> Result<(), LockError> {
+    async fn judge(
+        &self,
+        waiter: &Waiter,
+        heard: HeardSoFar,
+        since: Instant,
+    ) -> Result<(), LockError> {
         let (engine, key) = (self.engine, &self.request.claim.key);
         let now = engine.clock.now();
         let by = self.budget.last_answer_by(now);
         waiter.signal.note_doing(Doing::Looks(by));
-        engine.asks_for_name(key, waiter.liveness().holder());
+        engine.ask_for_name(key, waiter.liveness().holder());
         let said = self.evidence(waiter, since, by).await;
         // The first of them asks again at least so often.
         let lately = self.budget.started.checked_sub(FALLBACK_POLL);
-        let was_told_busy = || heard == Heard::Busy || waiter.liveness().was_taken(lately);
+        let was_told_busy = || heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately);
         let is_over = |ends| engine.clock.now() >= ends;
         if let Said::Alive = said
-            && self.budget.ends().is_some_and(is_over)
-            && heard == Heard::Nothing
+            && self.budget.end().is_some_and(is_over)
+            && heard == HeardSoFar::Nothing
             && !was_told_busy()
         {
             // It has its one try yet, when it is its turn.

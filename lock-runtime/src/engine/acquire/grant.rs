@@ -6,7 +6,7 @@ use lock_store::{Instant, LockKey, StoreError, Trust};
 
 use super::task::AcquireTask;
 use crate::config::Resolved;
-use crate::engine::fencing::rising::does_not_rise;
+use crate::engine::fencing::rising::not_rising;
 use crate::engine::fencing::window::{self, TokenWindow};
 use crate::engine::hold::part::{Part, Parts};
 use crate::engine::hold::{Grant, Hold};
@@ -50,7 +50,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let Some(token) = token else { return Ok(()) };
         let noted = self.last_tokens.note(key, token, reserved);
-        noted.map_err(|before| does_not_rise(token, before))
+        noted.map_err(|before| not_rising(token, before))
     }
 }
 
@@ -74,7 +74,7 @@ impl AcquireTask<'_> {
             deadline,
             renew_at,
         };
-        Ok(self.hold(part, times, Some(tenure), GrantedBy::PassedOn))
+        Ok(self.hold(part, times, Some(tenure), GrantedBy::HandedOff))
     }
 
     /// The next command ends the tenure, so that others have their turn first.
@@ -166,7 +166,7 @@ impl AcquireTask<'_> {
         Part::new(claim.key.clone(), claim.owner, token)
     }
 
-    /// What may be passed on of a hold that the store has just granted.
+    /// What may be handed off of a hold that the store has just granted.
     fn tenure(
         &self,
         waiter: Option<&Waiter>,
@@ -206,7 +206,7 @@ impl AcquireTask<'_> {
             id: self.request.claim.owner.request,
             deadline,
             ends: timing::hold_ends(since, self.options),
-            late: late.into_iter().collect(),
+            pending_outcomes: late.into_iter().collect(),
             tenure,
             how,
         };

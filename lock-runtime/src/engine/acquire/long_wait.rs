@@ -8,7 +8,7 @@ use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::local_queue::Waiter;
 
-/// How long before it is told the holder's client is asked for its name.
+/// How long before the warning we ask the holder for its name.
 const ASKS_BEFORE: Duration = Duration::from_millis(250);
 
 /// When to say it, as long as it was not said.
@@ -40,7 +40,7 @@ impl LongWait {
     /// Says it, if the time has come.
     pub(super) fn warn(&mut self, engine: &Engine, now: Instant, key: &LockKey, waiter: &Waiter) {
         if self.asks_at.take_if(|at| now >= *at).is_some() {
-            engine.asks_for_name(key, waiter.liveness().holder());
+            engine.ask_for_name(key, waiter.liveness().holder());
         }
         if self.at.take_if(|at| now >= *at).is_none() {
             return;

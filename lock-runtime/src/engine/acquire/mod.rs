@@ -33,7 +33,7 @@ impl Engine {
         keys: &'e [LockKey],
         options: &'e Resolved,
     ) -> impl Future<Output = Result<Got, LockError>> + Send + 'e {
-        let request = ObservedRequest::asks(self, keys, options);
+        let request = ObservedRequest::begin(self, keys, options);
         async move {
             let result = request.get().await;
             request.ended(result)
@@ -66,6 +66,8 @@ impl ObservedRequest<'_> {
         self.keys.iter().try_for_each(check_key)?;
         self.engine.check_client()?;
         self.engine.check_wishes(self.options)?;
+        let (lease, timeout) = (self.options.lease, self.engine.defaults.command_timeout);
+        self.engine.short_lease.note(self.keys, lease, timeout);
         self.engine.note_views(self.keys);
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
         let (engine, queued) = (self.engine, &self.was_queued);

@@ -24,7 +24,7 @@ pub(super) struct ObservedRequest<'e> {
 }
 
 impl<'e> ObservedRequest<'e> {
-    pub(super) fn asks(engine: &'e Engine, keys: &'e [LockKey], options: &'e Resolved) -> Self {
+    pub(super) fn begin(engine: &'e Engine, keys: &'e [LockKey], options: &'e Resolved) -> Self {
         let request = Self {
             engine,
             keys,
@@ -36,7 +36,7 @@ impl<'e> ObservedRequest<'e> {
         if let Some(key) = request.key() {
             tracing::debug!(key = %key.shortened(), "a lock is asked for");
         }
-        request.tell(What::Asked);
+        request.record(What::Asked);
         request
     }
 
@@ -48,7 +48,7 @@ impl<'e> ObservedRequest<'e> {
         }
     }
 
-    fn tell(&self, what: What<'_>) {
+    fn record(&self, what: What<'_>) {
         let events = &self.engine.observed.events;
         if !events.are_wanted() {
             return;
@@ -59,7 +59,7 @@ impl<'e> ObservedRequest<'e> {
             keys => keys.iter().collect::<BTreeSet<_>>().len().saturating_sub(1),
         };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
-        events.tell_end(subject, what, self.was_queued.load(Ordering::Relaxed));
+        events.record_end(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
     /// It has ended with this.
@@ -84,7 +84,7 @@ impl<'e> ObservedRequest<'e> {
             let how = how.as_str();
             tracing::debug!(key = %key.shortened(), ?waited, how, "a lock is granted");
         }
-        self.tell(What::Granted { waited, how });
+        self.record(What::Granted { waited, how });
         Ok(Got {
             held,
             since,
@@ -94,7 +94,7 @@ impl<'e> ObservedRequest<'e> {
 
     fn failed(&self, error: &LockError) {
         let waited = self.waited();
-        self.tell(match error {
+        self.record(match error {
             LockError::Busy { .. } => What::Busy { waited },
             LockError::Unavailable { source, .. } => What::Unavailable {
                 waited,
@@ -115,7 +115,7 @@ impl Drop for ObservedRequest<'_> {
         if !self.ended {
             let waited = self.waited();
             self.engine.observed.counters.cancelled();
-            self.tell(What::Cancelled { waited });
+            self.record(What::Cancelled { waited });
         }
     }
 }

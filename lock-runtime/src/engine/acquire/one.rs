@@ -15,7 +15,7 @@ use lock_store::{Instant, Queue, StoreError};
 
 use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
-use super::giving_up::Heard;
+use super::giving_up::HeardSoFar;
 use super::long_wait::LongWait;
 use super::task::AcquireTask;
 use crate::engine::Engine;
@@ -35,16 +35,16 @@ struct Queued<'e> {
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         if let Some(handoff) = self.waiter.leave() {
-            self.engine.pass_back(handoff);
+            self.engine.hand_off_or_end(handoff);
         }
     }
 }
 
 /// A request that waits, and what it has learned.
-struct Waiting<'e> {
+struct WaitingRequest<'e> {
     queued: Queued<'e>,
-    state: State,
-    heard: Heard,
+    state: RequestState,
+    heard: HeardSoFar,
     foreign: ForeignHolder,
     warning: LongWait,
     /// How many grants could not be used.
@@ -70,7 +70,7 @@ impl<'e> AcquireTask<'e> {
             let waiter = &waiting.queued.waiter;
             waiting.warning.warn(engine, now, key, waiter);
             self.check_patience(waiter, now, waiting.lease_is_too_short())?;
-            if waiting.is_to_ask(self.budget.ends(), now) {
+            if waiting.is_to_ask(self.budget.end(), now) {
                 let is_first = self.prepare_command(&mut waiting);
                 let outcome = self.send(Some(&waiting.queued.waiter), now).await?;
                 match self.take_outcome(&mut waiting, outcome, is_first) {
@@ -93,15 +93,15 @@ impl<'e> AcquireTask<'e> {
 
     /// Joins the local queue. The requests of a fair lock ask the store at once, wherever they
     /// stand.
-    fn enter(&mut self, now: Instant) -> Waiting<'e> {
+    fn enter(&mut self, now: Instant) -> WaitingRequest<'e> {
         let (queued, is_first) = self.join_local_queue(now);
         if !is_first {
             self.barge_no_more();
         }
-        Waiting {
+        WaitingRequest {
             queued,
-            state: State::first(self.options.fair),
-            heard: Heard::Nothing,
+            state: RequestState::first(self.options.fair),
+            heard: HeardSoFar::Nothing,
             foreign: ForeignHolder::default(),
             warning: LongWait::new(self.budget.started, &self.engine.defaults),
             unusable_grants: 0,
@@ -127,15 +127,15 @@ impl<'e> AcquireTask<'e> {
         (Queued { engine, waiter }, is_first)
     }
 
-    /// Goes on by what has arrived and by how much time has passed.
-    fn advance(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+    /// Applies the inbox, then the time that has passed, to the state.
+    fn advance(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         waiting.state = self.drain_inbox(waiting, now)?;
         waiting.state = self.move_up(waiting, now)?;
         Continue(waiting.state)
     }
 
-    /// What has arrived changes where it stands.
-    fn drain_inbox(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+    /// Applies the inbox to the state; returns a hold if one arrived.
+    fn drain_inbox(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         let waiter = &waiting.queued.waiter;
         let inbox = waiter.signal.take();
         if inbox.skipped {
@@ -147,19 +147,23 @@ impl<'e> AcquireTask<'e> {
         if let Some(granted) = inbox.granted {
             // Only the store can explain a grant that can't be used as it is.
             let hold = self.accept_hand_over(waiter, granted);
-            return hold.map_or(Continue(State::Asks), Break);
+            return hold.map_or(Continue(RequestState::Asks), Break);
         }
         Continue(match waiting.state {
             state if !inbox.recheck => state,
-            State::InLocalQueue { .. } if waiter.standing().is_first => State::InLocalQueue {
-                handoff_until: Some(now),
-            },
-            State::InStoreQueue { .. } | State::BehindFirst { .. } => State::Asks,
+            RequestState::InLocalQueue { .. } if waiter.standing().is_first => {
+                RequestState::InLocalQueue {
+                    handoff_until: Some(now),
+                }
+            }
+            RequestState::InStoreQueue { .. } | RequestState::BehindFirst { .. } => {
+                RequestState::Asks
+            }
             // The store has become another, which need not be well either.
-            State::BacksOff {
+            RequestState::BacksOff {
                 failed_at,
                 again_at,
-            } => State::back_off(failed_at, again_at.min(failed_at + BACKOFF_MIN)),
+            } => RequestState::back_off(failed_at, again_at.min(failed_at + BACKOFF_MIN)),
             state => state,
         })
     }
@@ -170,57 +174,59 @@ impl<'e> AcquireTask<'e> {
             Ok(hold) => Break(hold),
             Err(handoff) => {
                 self.ask_instead_of(handoff);
-                Continue(State::Asks)
+                Continue(RequestState::Asks)
             }
         }
     }
 
-    /// Nobody polled it: what it had was given to others, and it goes on from the end.
-    fn start_over(&mut self, waiting: &mut Waiting<'e>) -> State {
+    /// It was skipped: others have got what it had, and it goes on from the end of the queue.
+    fn start_over(&mut self, waiting: &mut WaitingRequest<'e>) -> RequestState {
         self.restart();
         (waiting.queued, _) = self.join_local_queue(self.engine.clock.now());
         (waiting.unusable_grants, waiting.unusable) = (0, None);
-        State::first(self.options.fair)
+        RequestState::first(self.options.fair)
     }
 
-    /// Time and those who left may have made it its turn.
-    fn move_up(&mut self, waiting: &mut Waiting<'e>, now: Instant) -> Next {
+    /// Its turn may have come, by time or because others have left.
+    fn move_up(&mut self, waiting: &mut WaitingRequest<'e>, now: Instant) -> Next {
         let waiter = &waiting.queued.waiter;
         let standing = waiter.standing();
         let state = match waiting.state {
-            State::InLocalQueue { handoff_until } if standing.is_first => {
+            RequestState::InLocalQueue { handoff_until } if standing.is_first => {
                 if standing.may_get_handoff {
                     // Another task of this process will pass its hold on, if it ends soon.
                     self.barge_no_more();
                     let until = handoff_until.unwrap_or_else(|| {
-                        timing::awaits_handoff_until(now, &self.budget, &self.engine.defaults)
+                        timing::handoff_wait_end(now, &self.budget, &self.engine.defaults)
                     });
                     if now < until {
-                        return Continue(State::InLocalQueue {
+                        return Continue(RequestState::InLocalQueue {
                             handoff_until: Some(until),
                         });
                     }
                 }
-                return match waiter.asks_the_store() {
+                return match waiter.decline_handoffs() {
                     Some(handoff) => self.use_handoff(handoff),
-                    None => Continue(State::Asks),
+                    None => Continue(RequestState::Asks),
                 };
             }
-            State::BehindFirst { recheck_at } if waiter.is_at_front() => State::InStoreQueue {
-                recheck_at: self.first_recheck(waiter, recheck_at, now),
-            },
+            RequestState::BehindFirst { recheck_at } if waiter.is_at_front() => {
+                RequestState::InStoreQueue {
+                    recheck_at: self.first_recheck(waiter, recheck_at, now),
+                }
+            }
             state => state,
         };
         Continue(match state {
-            State::InStoreQueue { recheck_at } if standing.is_first && now >= recheck_at => {
-                State::Asks
+            RequestState::InStoreQueue { recheck_at } if standing.is_first && now >= recheck_at => {
+                RequestState::Asks
             }
-            State::BacksOff { again_at, .. } if now >= again_at => State::Asks,
+            RequestState::BacksOff { again_at, .. } if now >= again_at => RequestState::Asks,
             state => state,
         })
     }
 
-    /// When one asks again that has become the first.
+    /// When a request that has become the first asks again.
     fn first_recheck(&self, waiter: &Waiter, recheck_at: Instant, now: Instant) -> Instant {
         if self.follows_a_grant(waiter) {
             return now;
@@ -232,38 +238,38 @@ impl<'e> AcquireTask<'e> {
         next.map_or(recheck_at, |next| next.max(recheck_at))
     }
 
-    /// Whether one that stood before it was granted a share when it asked, later than this one has
-    /// asked. What freed that share told nobody, or its messages were lost: this one may have its
-    /// own by now.
+    /// True if a request before it was granted a share after this one last asked. Something was
+    /// freed without a message, so this one may get its own share.
     fn follows_a_grant(&self, waiter: &Waiter) -> bool {
         let asked = self.confirmed.map(|(sent, _)| sent);
         self.request.claim.permits.is_some() && waiter.liveness().granted_at() > asked
     }
 
-    /// Makes the next command what it must be. Whether it is that of the first in the local queue.
-    fn prepare_command(&mut self, waiting: &mut Waiting<'e>) -> bool {
+    /// Sets the queue mode and the token count of the next command. True if the request is the
+    /// first of the local queue.
+    fn prepare_command(&mut self, waiting: &mut WaitingRequest<'e>) -> bool {
         let waiter = &waiting.queued.waiter;
         let has_window = self.engine.capabilities.token_window;
-        let is_next = waiting.heard == Heard::Nothing && self.options.fenced && has_window;
+        let is_next = waiting.heard == HeardSoFar::Nothing && self.options.fenced && has_window;
         if is_next && waiter.has_others_behind() {
             self.request.tokens = window::for_handoffs(&self.engine.defaults);
         }
         if self.request.queue != Queue::Barge {
             self.join_store_queue(&waiter.signal);
         }
-        if waiting.heard == Heard::Busy {
+        if waiting.heard == HeardSoFar::Busy {
             // It may stop being polled before it sleeps, and have a place by then.
             self.engine.local_queues.put_on_patrol(waiter.queue());
         }
-        waiting.heard = waiting.heard.max(Heard::Asked);
+        waiting.heard = waiting.heard.max(HeardSoFar::Asked);
         // Those of other locks ask when they are the first.
         !self.options.fair || waiter.is_at_front()
     }
 
-    /// What a command came to decides where it stands.
+    /// Returns the state after a command's outcome.
     fn take_outcome(
         &mut self,
-        waiting: &mut Waiting<'e>,
+        waiting: &mut WaitingRequest<'e>,
         outcome: CommandOutcome,
         is_first: bool,
     ) -> Next {
@@ -277,42 +283,42 @@ impl<'e> AcquireTask<'e> {
                 let owner = self.request.claim.owner;
                 let foreign = waiting.foreign.recheck_at(holder, owner, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
-                (waiting.retry, waiting.heard) = (Retry::default(), Heard::Busy);
+                (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
                 // A grant that was heard of before this reply was gone when the store wrote it, and
                 // must not be taken for one that came after it.
                 let before = waiting.queued.waiter.signal.take_before_reply();
                 match is_first {
                     // The plain first try can't queue: join the store's queue now, and only then
                     // wait.
-                    _ if self.request.queue != Queue::Join || before => State::Asks,
-                    true => State::InStoreQueue { recheck_at },
-                    false => State::BehindFirst { recheck_at },
+                    _ if self.request.queue != Queue::Join || before => RequestState::Asks,
+                    true => RequestState::InStoreQueue { recheck_at },
+                    false => RequestState::BehindFirst { recheck_at },
                 }
             }
-            CommandOutcome::Cut => State::back_off(now, now + BACKOFF_MIN),
-            CommandOutcome::Failed(_) => State::back_off(now, waiting.retry.again_at(now)),
+            CommandOutcome::Cut => RequestState::back_off(now, now + BACKOFF_MIN),
+            CommandOutcome::Failed(_) => RequestState::back_off(now, waiting.retry.again_at(now)),
             CommandOutcome::Unusable(error) => {
                 waiting.unusable_grants += 1;
                 waiting.unusable = Some(error);
-                State::back_off(now, waiting.retry.again_at(now))
+                RequestState::back_off(now, waiting.retry.again_at(now))
             }
         };
         self.join_store_queue(&waiting.queued.waiter.signal);
         Continue(state)
     }
 
-    /// Until when it sleeps, if it is not woken.
-    fn prepare_sleep(&self, waiting: &Waiting<'e>) -> Instant {
+    /// When it wakes, if nothing wakes it before.
+    fn prepare_sleep(&self, waiting: &WaitingRequest<'e>) -> Instant {
         let waiter = &waiting.queued.waiter;
-        let asks_at = waiting.state.asks_at(waiter.standing().is_first);
-        let wake = waiting.warning.wake_at(self.wake_at(waiter, asks_at));
+        let next_ask_at = waiting.state.next_ask_at(waiter.standing().is_first);
+        let wake = waiting.warning.wake_at(self.wake_at(waiter, next_ask_at));
         self.notify_queued();
         waiter.signal.note_doing(Doing::Sleeps(wake));
         self.engine.local_queues.put_on_patrol(waiter.queue());
         wake
     }
 
-    /// Tells the observers that the request waits, once.
+    /// Records once, for the observers, that the request waits.
     fn notify_queued(&self) {
         if self.was_queued.swap(true, Ordering::Relaxed) {
             return;
@@ -322,15 +328,16 @@ impl<'e> AcquireTask<'e> {
         self.engine
             .observed
             .events
-            .tell(Some(subject), What::Queued);
+            .record(Some(subject), What::Queued);
     }
 }
 
-impl Waiting<'_> {
-    /// Whether to ask the store now. Who has asked before does not ask when the wait is over.
+impl WaitingRequest<'_> {
+    /// Whether to ask the store now. After its wait, only a request that has never asked does.
     fn is_to_ask(&self, ends: Option<Instant>, now: Instant) -> bool {
         let is_over = || ends.is_some_and(|ends| now >= ends);
-        matches!(self.state, State::Asks) && (self.heard == Heard::Nothing || !is_over())
+        matches!(self.state, RequestState::Asks)
+            && (self.heard == HeardSoFar::Nothing || !is_over())
     }
 
     /// The error of the last grant after several that could not be used. Others may have had the
@@ -343,7 +350,7 @@ impl Waiting<'_> {
 
 /// Where a waiting request stands.
 #[derive(Clone, Copy)]
-pub(super) enum State {
+pub(super) enum RequestState {
     /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
     /// the hold of another task.
     InLocalQueue { handoff_until: Option<Instant> },
@@ -362,9 +369,9 @@ pub(super) enum State {
 }
 
 /// What a request goes on with: the state that follows, or the hold that it got.
-pub(super) type Next = ControlFlow<Arc<Hold>, State>;
+pub(super) type Next = ControlFlow<Arc<Hold>, RequestState>;
 
-impl State {
+impl RequestState {
     pub(super) fn back_off(failed_at: Instant, again_at: Instant) -> Self {
         Self::BacksOff {
             failed_at,
@@ -383,7 +390,7 @@ impl State {
     }
 
     /// When the store is to be asked if nothing is heard before.
-    pub(super) fn asks_at(self, is_first: bool) -> Option<Instant> {
+    pub(super) fn next_ask_at(self, is_first: bool) -> Option<Instant> {
         match self {
             Self::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
             Self::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),

@@ -14,7 +14,7 @@ use super::task::{self, AcquireTask};
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{Job, PendingUndo};
+use crate::engine::background::undo::{PendingUndo, UndoJob};
 use crate::engine::errors::{no_token, too_late, too_short, unanswered, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::{LateAcquire, Part, Parts};
@@ -37,7 +37,7 @@ impl Engine {
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
             for settled in keys.iter().filter_map(|key| self.local_queues.settled(key)) {
-                let _ = self.clock.by(budget.gives_up(None), settled).await;
+                let _ = self.clock.by(budget.give_up_at(None), settled).await;
             }
         }
         if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
@@ -55,12 +55,12 @@ impl Engine {
             if let Some(hold) = self.gather(&keys, options, budget, was_queued).await? {
                 return Ok(hold);
             }
-            if budget.ends().is_none() && retry.failures() + 1 >= timing::LOST_ROUNDS {
+            if budget.end().is_none() && retry.failures() + 1 >= timing::LOST_ROUNDS {
                 return Err(unavailable(keys.first(), too_short(options.lease)));
             }
             // Whatever took one of them away may do so again.
             let again = retry.again_at(self.clock.now());
-            let again = budget.ends().map_or(again, |ends| again.min(ends));
+            let again = budget.end().map_or(again, |ends| again.min(ends));
             let closed = self.closed.notified();
             if !self.is_closing() {
                 let _ = self.clock.by(again, closed).await;
@@ -80,20 +80,20 @@ impl Engine {
         }
         let sent = self.clock.now();
         let by = budget
-            .command_by(sent, budget.gives_up(self.liveness.answered()))
+            .command_by(sent, budget.give_up_at(self.liveness.answered()))
             .max(sent);
         let link = self.store.link_of(&keys[0]);
         let request = |key: &LockKey| task::request(self, key.clone(), None, options);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let until = self.late_until(sent, options.lease);
         let late = |link| Some(LateAcquire { link, until });
-        let mut under_way = UnderWay {
+        let mut under_way = UnansweredRound {
             engine: self,
             requests,
-            late: late(link),
+            pending_outcome: late(link),
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
-        // That the keys are apart was not asked of anybody.
+        // Keys of different servers: no store was asked.
         if !matches!(&result, Ok(answer) if answer.value == AcquiredAll::Apart) {
             self.liveness.note_by(sent, by, &result);
         }
@@ -121,7 +121,7 @@ impl Engine {
                 match failure.unknown {
                     Some(link) => {
                         let until = failure.until.unwrap_or(until);
-                        under_way.late = Some(LateAcquire { link, until });
+                        under_way.pending_outcome = Some(LateAcquire { link, until });
                     }
                     None => under_way.settled(),
                 }
@@ -139,7 +139,7 @@ impl Engine {
     /// Makes a hold of a grant for all keys, if it can be used.
     fn use_all(
         &self,
-        mut under_way: UnderWay<'_>,
+        mut under_way: UnansweredRound<'_>,
         options: &Resolved,
         sent: Instant,
         tokens: Vec<Option<u64>>,
@@ -171,7 +171,7 @@ impl Engine {
             id: requests[0].claim.owner.request,
             deadline,
             ends: timing::hold_ends(sent, options),
-            late: Vec::new(),
+            pending_outcomes: Vec::new(),
             tenure: None,
             how: GrantedBy::Store,
         };
@@ -233,7 +233,7 @@ impl Engine {
         if lost.is_none() && now < deadline {
             return Ok(self.merge(gathered, sent, deadline, renew_at, options));
         }
-        if budget.ends().is_none_or(|ends| now < ends) {
+        if budget.end().is_none_or(|ends| now < ends) {
             return Ok(None);
         }
         Err(match (lost, failed) {
@@ -258,7 +258,7 @@ impl Engine {
     ) -> Result<Option<Instant>, StoreError> {
         let sent = self.clock.now();
         let by = budget
-            .command_by(sent, budget.gives_up(self.liveness.answered()))
+            .command_by(sent, budget.give_up_at(self.liveness.answered()))
             .max(sent);
         let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
         let result = self.store.renew(renewals.collect(), by).await;
@@ -296,7 +296,10 @@ impl Engine {
             id: self.next_owner().request,
             deadline,
             ends: timing::hold_ends(since, options),
-            late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
+            pending_outcomes: holds
+                .iter()
+                .flat_map(|hold| hold.pending_outcomes.clone())
+                .collect(),
             tenure: None,
             how: GrantedBy::Store,
         };
@@ -326,28 +329,30 @@ enum AtOnce {
 
 /// A command for several locks whose outcome is not known: undone in the background when this is
 /// dropped.
-struct UnderWay<'e> {
+struct UnansweredRound<'e> {
     engine: &'e Engine,
     requests: Vec<Acquire>,
-    late: Option<LateAcquire>,
+    pending_outcome: Option<LateAcquire>,
 }
 
-impl UnderWay<'_> {
+impl UnansweredRound<'_> {
     /// It left nothing that has to be undone.
     fn settled(&mut self) {
         self.requests.clear();
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnansweredRound<'_> {
     fn drop(&mut self) {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
-            let expires = self.late.map_or(expires, |late| late.until.max(expires));
+            let expires = self
+                .pending_outcome
+                .map_or(expires, |late| late.until.max(expires));
             let first = Some(self.engine.local_queues.releasing(&request.claim.key));
-            self.engine.undo.send(Job::Undo(PendingUndo {
+            self.engine.undo.send(UndoJob::Undo(PendingUndo {
                 request,
-                late: self.late,
+                pending_outcome: self.pending_outcome,
                 expires,
                 first,
             }));

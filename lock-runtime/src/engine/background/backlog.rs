@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use lock_store::Instant;
 
-/// At most so many repeats are under way at once, and so many first tries of a backlog that bounds
-/// them.
+/// The limit of repeats under way at once, and of first tries of a backlog that bounds them.
 pub(super) const AT_ONCE: usize = 32;
 
 /// If more than these wait for a repeat, repeats keep a distance.
@@ -24,7 +23,7 @@ const DISTANCE: Duration = Duration::from_millis(5);
 pub(super) struct Backlog<T> {
     /// Not tried yet, in the order in which they came.
     untried: VecDeque<(Instant, T)>,
-    /// So many at the front of them are overdue.
+    /// How many at the front of them are overdue.
     overdue: usize,
     /// To be tried again at these times, each with the number of its tries.
     again: BTreeMap<(Instant, u64), (u32, T)>,
@@ -81,7 +80,7 @@ impl<T> Backlog<T> {
             self.untried_under_way += 1;
             return Some(Attempt { tries: 0, job });
         }
-        if self.repeats_at()? > now {
+        if self.next_repeat_at()? > now {
             return None;
         }
         let many = self.again.len() > FEW;
@@ -121,14 +120,14 @@ impl<T> Backlog<T> {
     }
 
     /// When something changes by time alone. A job that was not tried within `patience` is overdue.
-    pub(super) fn wakes_at(&self, patience: Duration) -> Option<Instant> {
+    pub(super) fn wake_at(&self, patience: Duration) -> Option<Instant> {
         let overdue = self.untried.get(self.overdue);
         let overdue = overdue.map(|(came, _)| *came + patience);
-        self.repeats_at().into_iter().chain(overdue).min()
+        self.next_repeat_at().into_iter().chain(overdue).min()
     }
 
     /// When the next repeat may start, if it need not wait for the end of another.
-    fn repeats_at(&self) -> Option<Instant> {
+    fn next_repeat_at(&self) -> Option<Instant> {
         let ((at, _), _) = self.again.first_key_value()?;
         let distance = self.distance_until.filter(|_| self.again.len() > FEW);
         (self.again_under_way < AT_ONCE).then(|| distance.map_or(*at, |until| until.max(*at)))
@@ -182,7 +181,7 @@ mod tests {
                 fail(&mut backlog, 0, now + MS, attempt.job);
             }
             assert!(backlog.next(now, ALL).is_none());
-            assert_eq!(backlog.wakes_at(MS), Some(now + MS));
+            assert_eq!(backlog.wake_at(MS), Some(now + MS));
             let under_way = start(&mut backlog, now + MS, ALL);
             assert_eq!(under_way.len(), at_once, "of {jobs}");
         }
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(start(&mut backlog, now, ALL).len(), 1);
         fail(&mut backlog, 1, now, 7);
         assert!(start(&mut backlog, now, ALL).is_empty(), "it failed");
-        assert_eq!(backlog.wakes_at(MS), Some(now + DISTANCE));
+        assert_eq!(backlog.wake_at(MS), Some(now + DISTANCE));
         assert_eq!(start(&mut backlog, now + DISTANCE, ALL).len(), 1);
     }
 
@@ -211,11 +210,11 @@ mod tests {
         let mut backlog = Backlog::default();
         (0..3).for_each(|job| backlog.push(now + job * MS, job));
         assert_eq!(start(&mut backlog, now, 1).len(), 1);
-        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 11 * MS));
+        assert_eq!(backlog.wake_at(10 * MS), Some(now + 11 * MS));
         let overdue: Vec<u32> = backlog.overdue(now + MS).map(|job| *job).collect();
         assert_eq!(overdue, [1]);
         assert_eq!(backlog.overdue(now + MS).count(), 0);
-        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 12 * MS));
+        assert_eq!(backlog.wake_at(10 * MS), Some(now + 12 * MS));
         backlog.ended(0, true);
         assert_eq!(start(&mut backlog, now, 1).len(), 1);
         assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
@@ -232,7 +231,7 @@ mod tests {
             backlog.push(now, 1);
             assert_eq!(start(&mut backlog, now, 1).len(), 1);
             backlog.push(now, 2);
-            assert_eq!(backlog.wakes_at(patience * MS), Some(now + wakes * MS));
+            assert_eq!(backlog.wake_at(patience * MS), Some(now + wakes * MS));
         }
     }
 

@@ -71,9 +71,9 @@ impl<T> Backlogs<T> {
     }
 
     /// When something changes by time alone. A job that was not tried within `patience` is overdue.
-    pub(super) fn wakes_at(&self, patience: Duration) -> Option<Instant> {
+    pub(super) fn wake_at(&self, patience: Duration) -> Option<Instant> {
         let all = self.ways.values();
-        all.filter_map(|backlog| backlog.wakes_at(patience)).min()
+        all.filter_map(|backlog| backlog.wake_at(patience)).min()
     }
 
     fn of(&mut self, way: Way) -> &mut Backlog<T> {

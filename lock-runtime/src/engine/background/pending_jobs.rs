@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::observed::Observed;
-use crate::observe::{Tell, What};
+use crate::observe::{Recorder, What};
 
 /// How many jobs are not done, and who is told.
 #[derive(Debug)]
@@ -28,16 +28,16 @@ impl PendingJobs {
     pub(super) fn one_more(&self) {
         let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
         let undoing = move || What::Undoing { pending };
-        self.tell(move |tell| tell.that(undoing()));
+        self.record(move |recorder| recorder.record(undoing()));
     }
 
     pub(super) fn one_done(&self) {
         let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
         let undone = move || What::Undone { pending };
-        self.tell(move |tell| tell.that(undone()));
+        self.record(move |recorder| recorder.record(undone()));
     }
 
-    fn tell(&self, what: impl FnOnce(Tell<'_>) + Send + 'static) {
-        self.observed.events.tell_later(None, what);
+    fn record(&self, what: impl FnOnce(Recorder<'_>) + Send + 'static) {
+        self.observed.events.record_later(None, what);
     }
 }

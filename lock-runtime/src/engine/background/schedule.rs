@@ -17,7 +17,7 @@ pub(super) struct Schedule {
     pub(super) events: BTreeMap<(Instant, u64), Scheduled>,
     /// The time that the task sleeps until. It is not woken for a later one.
     pub(super) armed: Option<Instant>,
-    /// Somebody waits until at most so many holds are left.
+    /// Somebody waits until at most this many holds are left.
     pub(super) awaited: Option<usize>,
     pub(super) closed: bool,
 }

@@ -74,7 +74,7 @@ impl Engine {
     /// Ends each other hold, for a shutdown. Also a handoff on its way to a task that nobody polls.
     fn lose_all_but(&self, own: &[Arc<Hold>]) {
         for handoff in self.local_queues.take_handoffs() {
-            self.pass_back(handoff);
+            self.hand_off_or_end(handoff);
         }
         let mut holds = self.watchdog.holds();
         holds.retain(|hold| !own.iter().any(|one| Arc::ptr_eq(one, hold)));

@@ -19,7 +19,10 @@ use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
-use crate::engine::who_holds::answers;
+use crate::engine::revocations::Demands;
+use crate::engine::revoke::carry_out;
+use crate::engine::short_lease::ShortLease;
+use crate::engine::who_holds::answer_questions;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
@@ -27,7 +30,7 @@ impl Engine {
         clock: Clock,
         store: Arc<dyn Store>,
         messages: Arc<Messages>,
-        questions: Questions,
+        (questions, demands): (Questions, Demands),
         namespace: Namespace,
         defaults: Defaults,
         end: Option<ThreadEnd>,
@@ -61,6 +64,7 @@ impl Engine {
             grants: Arc::clone(&messages.grants),
             numbers: Arc::clone(&messages.numbers),
             names: Arc::clone(&messages.names),
+            revocations: Arc::clone(&messages.revocations),
             messages,
             latches: Arc::default(),
             store_time: StoreTime::default(),
@@ -70,6 +74,7 @@ impl Engine {
             observed,
             last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
+            short_lease: ShortLease::default(),
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),
@@ -81,8 +86,10 @@ impl Engine {
         engine.clock.spawn(patrol);
         let views = forget_unused_views(Arc::downgrade(&engine), Arc::clone(&engine.views_used));
         engine.clock.spawn(views);
-        let answers = answers(Arc::downgrade(&engine), questions);
+        let answers = answer_questions(Arc::downgrade(&engine), questions);
         engine.clock.spawn(answers);
+        let revoking = carry_out(Arc::downgrade(&engine), demands);
+        engine.clock.spawn(revoking);
         (engine, task)
     }
 }

@@ -19,14 +19,14 @@ use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
 
-/// At most so many releases are tried for the first time at once. A release under way takes some
+/// At most this many releases are tried for the first time at once. A release under way takes some
 /// kilobytes, and ten times as much while it waits for its turn at the server; this many keep a
 /// server busy.
 const RELEASES_AT_ONCE: usize = 256;
 
 /// Something to end.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum UndoJob {
     Release(PendingRelease),
     Undo(PendingUndo),
     /// Answer when everything before this is done.
@@ -43,7 +43,7 @@ pub(crate) struct PendingRelease {
     pub(crate) expires: Instant,
     /// Until the first answer, later requests of this process wait.
     pub(crate) first: Vec<Releasing>,
-    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    pub(crate) pending_outcomes: Vec<(LateAcquire, Acquire)>,
     /// The hold may be gone for a known reason: it expired, the store said that it is gone, or an
     /// earlier release was carried out.
     pub(crate) expected_gone: bool,
@@ -53,7 +53,7 @@ pub(crate) struct PendingRelease {
 #[derive(Debug)]
 pub(crate) struct PendingUndo {
     pub(crate) request: Acquire,
-    pub(crate) late: Option<LateAcquire>,
+    pub(crate) pending_outcome: Option<LateAcquire>,
     pub(crate) expires: Instant,
     /// Until the first answer, and for one command's time at most if there are many, later requests
     /// of this process wait.
@@ -63,7 +63,7 @@ pub(crate) struct PendingUndo {
 /// The way to the undo task. The task ends when all of these are gone and its work is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
-    jobs: mpsc::UnboundedSender<Job>,
+    jobs: mpsc::UnboundedSender<UndoJob>,
     failures: Arc<AtomicU64>,
     pending: Arc<PendingJobs>,
 }
@@ -71,15 +71,15 @@ pub(crate) struct Undo {
 /// Does the jobs, on the client's own runtime: one task for all of them.
 #[derive(Debug)]
 pub(crate) struct UndoTask {
-    jobs: mpsc::UnboundedReceiver<Job>,
-    worker: Worker,
+    jobs: mpsc::UnboundedReceiver<UndoJob>,
+    worker: UndoWorker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlogs<PendingRelease>,
     undos: Backlogs<PendingUndo>,
 }
 
 /// The result of one try. A job that is not done is tried again then.
-enum Ended {
+enum AttemptEnd {
     Release {
         way: Way,
         tries: u32,
@@ -94,7 +94,7 @@ enum Ended {
 }
 
 #[derive(Clone, Debug)]
-struct Worker {
+struct UndoWorker {
     store: Arc<dyn Store>,
     clock: Clock,
     liveness: Arc<Liveness>,
@@ -114,7 +114,7 @@ impl Undo {
         let (sender, jobs) = mpsc::unbounded_channel();
         let failures = Arc::<AtomicU64>::default();
         let pending = Arc::new(PendingJobs::new(observed));
-        let worker = Worker {
+        let worker = UndoWorker {
             store,
             clock,
             liveness,
@@ -137,8 +137,8 @@ impl Undo {
         )
     }
 
-    pub(crate) fn send(&self, job: Job) {
-        let counts = !matches!(job, Job::Drain(_));
+    pub(crate) fn send(&self, job: UndoJob) {
+        let counts = !matches!(job, UndoJob::Drain(_));
         if counts {
             self.pending.one_more();
         }
@@ -156,7 +156,7 @@ impl Undo {
     /// Waits until everything sent so far is done.
     pub(crate) async fn drained(&self) {
         let (done, drained) = oneshot::channel();
-        self.send(Job::Drain(done));
+        self.send(UndoJob::Drain(done));
         let _ = drained.await;
     }
 
@@ -185,9 +185,9 @@ impl UndoTask {
                     break;
                 }
             }
-            let wakes_at = self.wakes_at();
+            let wake_at = self.wake_at();
             let wake = async {
-                match wakes_at {
+                match wake_at {
                     Some(at) => clock.sleep_until(at).await,
                     None => std::future::pending().await,
                 }
@@ -198,12 +198,12 @@ impl UndoTask {
                     self.ended(ended);
                 },
                 job = self.jobs.recv(), if is_open => match job {
-                    Some(Job::Drain(done)) => drains.push(done),
-                    Some(Job::Release(job)) => {
+                    Some(UndoJob::Drain(done)) => drains.push(done),
+                    Some(UndoJob::Release(job)) => {
                         let way = self.worker.way_of_release(&job);
                         self.releases.push(clock.now(), way, job);
                     }
-                    Some(Job::Undo(job)) => {
+                    Some(UndoJob::Undo(job)) => {
                         let way = self.worker.way_of_undo(&job);
                         self.undos.push(clock.now(), way, job);
                     }
@@ -218,8 +218,8 @@ impl UndoTask {
     }
 
     /// Starts what may be tried now.
-    fn start(&mut self, working: &mut JoinSet<Ended>) {
-        let Worker {
+    fn start(&mut self, working: &mut JoinSet<AttemptEnd>) {
+        let UndoWorker {
             clock,
             command_timeout,
             ..
@@ -240,18 +240,18 @@ impl UndoTask {
         }
     }
 
-    fn wakes_at(&self) -> Option<Instant> {
+    fn wake_at(&self) -> Option<Instant> {
         let patience = self.worker.command_timeout;
-        let releases = self.releases.wakes_at(patience);
+        let releases = self.releases.wake_at(patience);
         releases
             .into_iter()
-            .chain(self.undos.wakes_at(patience))
+            .chain(self.undos.wake_at(patience))
             .min()
     }
 
-    fn ended(&mut self, ended: Ended) {
+    fn ended(&mut self, ended: AttemptEnd) {
         match ended {
-            Ended::Release {
+            AttemptEnd::Release {
                 way,
                 tries,
                 again,
@@ -270,7 +270,7 @@ impl UndoTask {
                     self.worker.pending.one_done();
                 }
             }
-            Ended::Undo { way, tries, again } => {
+            AttemptEnd::Undo { way, tries, again } => {
                 if again.is_none() {
                     self.worker.pending.one_done();
                 }
@@ -281,7 +281,7 @@ impl UndoTask {
     }
 }
 
-impl Worker {
+impl UndoWorker {
     fn way_of_release(&self, job: &PendingRelease) -> Way {
         self.way(job.requests.iter().map(|request| &request.claim.key))
     }
@@ -296,7 +296,7 @@ impl Worker {
         links.into_iter().collect()
     }
 
-    async fn release(self, way: Way, attempt: Attempt<PendingRelease>) -> Ended {
+    async fn release(self, way: Way, attempt: Attempt<PendingRelease>) -> AttemptEnd {
         let Attempt { tries, mut job } = attempt;
         let sent = self.clock.now();
         for request in &mut job.requests {
@@ -307,7 +307,7 @@ impl Worker {
         let result = self.store.release(requests, by).await;
         job.first.clear();
         self.liveness.note(sent, &result);
-        let done = |way, undos| Ended::Release {
+        let done = |way, undos| AttemptEnd::Release {
             way,
             tries,
             again: None,
@@ -329,13 +329,13 @@ impl Worker {
                 // A late acquire that found the lock taken has a place in the store's queue, which
                 // a release leaves there.
                 let has_gone = gone.is_some();
-                let late = job.late.into_iter();
+                let late = job.pending_outcomes.into_iter();
                 let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
                 // A late renewal may keep what a late acquire took.
                 let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
                 let undo = |(late, request): (LateAcquire, Acquire)| PendingUndo {
                     request,
-                    late: Some(late),
+                    pending_outcome: Some(late),
                     expires: late.until.max(expires),
                     first: None,
                 };
@@ -362,7 +362,7 @@ impl Worker {
             return done(way, Vec::new());
         }
         let again = now + timing::backoff(tries.saturating_add(1));
-        Ended::Release {
+        AttemptEnd::Release {
             way,
             tries,
             again: Some((again, job)),
@@ -370,9 +370,9 @@ impl Worker {
         }
     }
 
-    async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> Ended {
+    async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> AttemptEnd {
         let Attempt { tries, mut job } = attempt;
-        let late = job.late;
+        let late = job.pending_outcome;
         let sent = self.clock.now();
         let by = sent + self.command_timeout;
         let result = self.store.abandon(job.request.clone(), by).await;
@@ -396,7 +396,7 @@ impl Worker {
                 Some(now + timing::backoff(times))
             }
         };
-        Ended::Undo {
+        AttemptEnd::Undo {
             way,
             tries,
             again: again.map(|at| (at, job)),

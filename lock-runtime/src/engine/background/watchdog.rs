@@ -204,7 +204,8 @@ impl Watchdog {
         let due = self.schedule.lock().take_due(now);
         let mut renewals = Vec::new();
         for event in due {
-            if event.hold.loss().is_some() || event.hold.ended() {
+            let is_lost = event.hold.loss().is_some() && !event.hold.is_kept();
+            if is_lost || event.hold.ended() {
                 self.observed.lost(&event.hold, now);
                 self.forget(&event.hold);
             } else if event.renew {
@@ -320,7 +321,7 @@ impl Watchdog {
                 hold.prolong(sent, lease, until);
                 if hold.loss().is_none() && !hold.ended() {
                     self.observed.renewed(hold, self.late(event));
-                    self.warns_of_long(hold);
+                    self.warn_of_long_hold(hold);
                 }
                 self.set(
                     Arc::clone(hold),
@@ -354,7 +355,7 @@ impl Watchdog {
         }
     }
 
-    fn warns_of_long(&self, hold: &Hold) {
+    fn warn_of_long_hold(&self, hold: &Hold) {
         let held = self.clock.now().saturating_duration_since(hold.since);
         if held >= self.warn_held_after && hold.is_first_long() {
             tracing::warn!(

@@ -11,7 +11,7 @@ pub(crate) struct LastTokens {
 }
 
 impl LastTokens {
-    /// Notes the first of so many tokens. It must be above all tokens before.
+    /// Notes the first of `reserved` tokens. It must be above all tokens before.
     pub(crate) fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
         let mut tokens = self.tokens.lock();
         tokens.sweep(|_| false);
@@ -26,7 +26,7 @@ impl LastTokens {
 }
 
 /// Such a grant is older than another one, or its store has forgotten both.
-pub(crate) fn does_not_rise(token: u64, before: u64) -> StoreError {
+pub(crate) fn not_rising(token: u64, before: u64) -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,
         format!(

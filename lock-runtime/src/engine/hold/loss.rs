@@ -35,6 +35,14 @@ impl Hold {
         }
     }
 
+    /// Whether the store is to have it as long as its guard lives, though it is lost: nobody may
+    /// come in beside a body that was told to stop.
+    pub(in crate::engine) fn is_kept(&self) -> bool {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        state.lost == Some(LostReason::Revoked) && !state.released && now < state.deadline
+    }
+
     /// Marks it as lost, for ever.
     pub(crate) fn lose(&self, reason: LostReason) {
         let state = self.state.lock();
@@ -50,18 +58,18 @@ impl Hold {
         drop(state);
         drop(tenure);
         tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
-        self.tell_loss();
+        self.notify_of_loss();
     }
 
     /// Wakes whoever waits for a loss: of the hold, or of a nested guard that shares it.
-    pub(crate) fn tell_loss(&self) {
+    pub(crate) fn notify_of_loss(&self) {
         if let Some(lost) = self.lost.get() {
             lost.notify_waiters();
         }
     }
 
     /// The reason of a loss that nobody was told yet.
-    pub(in crate::engine) fn loss_to_tell(&self) -> Option<LostReason> {
+    pub(in crate::engine) fn unreported_loss(&self) -> Option<LostReason> {
         let mut state = self.state.lock();
         let reason = state.lost?;
         (!std::mem::replace(&mut state.told_lost, true)).then_some(reason)

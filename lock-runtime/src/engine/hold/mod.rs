@@ -35,7 +35,7 @@ pub(crate) struct Hold {
     /// What it was granted as. A writer may have become a reader since.
     pub(crate) kind: LockKind,
     /// Earlier commands of this request with an unknown outcome, which may yet be carried out.
-    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    pub(crate) pending_outcomes: Vec<(LateAcquire, Acquire)>,
     clock: Clock,
     state: Mutex<HoldState>,
     /// Wakes the tasks that wait for the loss; there if any does.
@@ -61,7 +61,7 @@ struct HoldState {
     released: bool,
     /// How much of its key it has; `None` is all of it.
     permits: Option<Permits>,
-    /// What may be passed on to another task of this process.
+    /// What may be handed off to another task of this process.
     tenure: Option<Box<Tenure>>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Grant {
     pub(crate) id: u64,
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
-    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    pub(crate) pending_outcomes: Vec<(LateAcquire, Acquire)>,
     pub(crate) tenure: Option<Box<Tenure>>,
     pub(crate) how: GrantedBy,
 }
@@ -100,7 +100,7 @@ impl Hold {
             ends: grant.ends,
             how: grant.how,
             kind: LockKind::of(options.permits),
-            late: grant.late,
+            pending_outcomes: grant.pending_outcomes,
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
@@ -262,7 +262,7 @@ mod tests {
             id: 1,
             deadline: Instant::now() + lease,
             ends: None,
-            late: Vec::new(),
+            pending_outcomes: Vec::new(),
             tenure,
             how: GrantedBy::Store,
         };
@@ -282,9 +282,9 @@ mod tests {
 
     /// Also if nobody has noticed yet that it is over.
     #[tokio::test]
-    async fn a_hold_is_passed_on_before_its_deadline_only() {
+    async fn a_hold_is_handed_off_before_its_deadline_only() {
         let (queues, nano) = (LocalQueues::default(), Duration::from_nanos(1));
-        let passed_on = |when: fn(Instant, Duration) -> Instant| {
+        let handed_off = |when: fn(Instant, Duration) -> Instant| {
             let marker = queues.marker(&"k".into());
             let owner = Owner {
                 client: ClientId(1),
@@ -297,12 +297,12 @@ mod tests {
             ending.map(|ending| (ending.lost, ending.handoff.is_some()))
         };
         assert_eq!(
-            passed_on(|deadline, nano| deadline - nano),
+            handed_off(|deadline, nano| deadline - nano),
             Some((None, true))
         );
-        assert_eq!(passed_on(|deadline, _| deadline), Some((None, false)));
+        assert_eq!(handed_off(|deadline, _| deadline), Some((None, false)));
         assert_eq!(
-            passed_on(|deadline, nano| deadline + nano),
+            handed_off(|deadline, nano| deadline + nano),
             Some((None, false))
         );
     }

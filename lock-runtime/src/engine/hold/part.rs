@@ -30,7 +30,7 @@ impl Part {
         }
     }
 
-    /// The same part, for another hold.
+    /// Copies the part for another hold.
     pub(crate) fn again(&self) -> Self {
         Self {
             key: self.key.clone(),

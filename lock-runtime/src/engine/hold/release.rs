@@ -1,4 +1,4 @@
-//! The release of a hold: passed on to another task of this process, given back to the store, or
+//! The release of a hold: handed off to another task of this process, given back to the store, or
 //! given back in the background.
 
 use crate::engine::local_queue::Handoff;
@@ -10,7 +10,7 @@ use super::Hold;
 use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{Job, PendingRelease};
+use crate::engine::background::undo::{PendingRelease, UndoJob};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
@@ -42,7 +42,7 @@ impl Engine {
             at: sent,
             was_gone: false,
         };
-        let _until_released = match self.pass_on(ending.handoff) {
+        let _until_released = match self.hand_off(ending.handoff) {
             Ok(()) => return Ok(()),
             Err(handoff) => handoff,
         };
@@ -63,7 +63,7 @@ impl Engine {
         // A late acquire that found the lock taken has a place in the store's queue. A release
         // leaves it there.
         let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
-        if hold.late.iter().all(undone) {
+        if hold.pending_outcomes.iter().all(undone) {
             std::mem::forget(unfinished);
         }
         if released {
@@ -82,7 +82,7 @@ impl Engine {
         self.release_unawaited(hold, true);
     }
 
-    /// The same for a part of what a request wanted, which nobody was told of.
+    /// Releases in the background a part of what a request wanted. No observer hears of it.
     pub(in crate::engine) fn give_back(&self, hold: &Hold) {
         self.release_unawaited(hold, false);
     }
@@ -104,7 +104,7 @@ impl Engine {
             self.end_lost(hold, reason);
             return;
         }
-        if let Err(_until_sent) = self.pass_on(ending.handoff) {
+        if let Err(_until_sent) = self.hand_off(ending.handoff) {
             self.send_release(hold, true, false);
         }
         if tells {
@@ -131,7 +131,7 @@ impl Engine {
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
-        self.undo.send(Job::Release(PendingRelease {
+        self.undo.send(UndoJob::Release(PendingRelease {
             requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.
@@ -139,7 +139,7 @@ impl Engine {
             first: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),
-            late: hold.late.clone(),
+            pending_outcomes: hold.pending_outcomes.clone(),
             expected_gone,
         }));
     }
@@ -200,8 +200,10 @@ impl Hold {
             .keep_until
             .map(|until| until.saturating_duration_since(now));
         let keep = keep.unwrap_or_default();
-        let usable =
-            state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
+        let usable = state.lost.is_none()
+            && now < state.deadline
+            && keep.is_zero()
+            && self.pending_outcomes.is_empty();
         let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
         // A tenure that can't be passed on ends here and wakes waiters. That is not done under the
@@ -212,7 +214,7 @@ impl Hold {
             lost,
             watched_at,
             keep,
-            handoff: tenure.map(|tenure| tenure.hand_off(deadline)),
+            handoff: tenure.map(|tenure| tenure.into_handoff(deadline)),
         })
     }
 

@@ -98,12 +98,12 @@ async fn one_that_does_not_listen_is_gone_until_it_is_asked_again() {
     names.is_to_be_asked(HOLDER, &one, now);
     names.is_to_be_asked(HOLDER, &two, now);
     names.is_to_be_asked(OTHER, &one, now);
-    assert!(is_told(&names, || names.was_asked(HOLDER, &one, true)));
+    assert!(is_told(&names, || names.note_asked(HOLDER, &one, true)));
     assert_eq!(
         names.known(HOLDER, &one, now),
         (HeldBy::AnotherClient, true)
     );
-    assert!(is_told(&names, || names.was_asked(HOLDER, &one, false)));
+    assert!(is_told(&names, || names.note_asked(HOLDER, &one, false)));
     assert_eq!(
         names.known(HOLDER, &one, now),
         (HeldBy::Disconnected, false)

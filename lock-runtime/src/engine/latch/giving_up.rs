@@ -12,12 +12,12 @@ use crate::engine::timing::Budget;
 use crate::error::LockError;
 
 impl Engine {
-    fn facts_of_latch<'f>(&self, budget: &'f Budget, failing: Option<&Failing>) -> Facts<'f> {
+    fn latch_facts<'f>(&self, budget: &'f Budget, failing: Option<&Failing>) -> Facts<'f> {
         let silent = failing.filter(|failing| is_silence(&failing.error));
         let silent = silent.map(|failing| failing.since);
         let earlier = self.silent_since().filter(|_| silent.is_some());
         let failing = failing.map(|failing| Failing {
-            // Who came later has as much patience.
+            // A later waiter has as much patience.
             since: failing.since.max(budget.started),
             error: failing.error.clone(),
         });
@@ -37,7 +37,7 @@ impl Engine {
         key: &LockKey,
         budget: &Budget,
     ) -> Result<Instant, LockError> {
-        let gives_up = self.facts_of_latch(budget, None).gives_up_at();
+        let gives_up = self.latch_facts(budget, None).give_up_at();
         if self.clock.now() < gives_up {
             return Ok(gives_up);
         }
@@ -53,7 +53,7 @@ impl Engine {
         failing: Option<&Failing>,
     ) -> Result<Instant, LockError> {
         let now = self.clock.now();
-        let facts = self.facts_of_latch(budget, failing);
+        let facts = self.latch_facts(budget, failing);
         let last_failure = || self.liveness.last_failure(budget.started);
         if let Some(error) = facts.overdue(now, last_failure) {
             return Err(unavailable(Some(key), error));
@@ -70,7 +70,7 @@ impl Engine {
             let verdict = judge(budget, self.clock.now(), said, true);
             self.carry_out(verdict, key, budget, || None)?;
         }
-        let facts = self.facts_of_latch(budget, failing);
+        let facts = self.latch_facts(budget, failing);
         Ok(facts.wake_at(self.clock.now(), None))
     }
 

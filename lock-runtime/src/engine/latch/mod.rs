@@ -13,7 +13,7 @@ use lock_store::{
     Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFuture, Wish,
 };
 
-use self::waiter::{Known, LatchWaiter};
+use self::waiter::{LatchAnswer, LatchWaiter};
 use self::watcher::LatchWatcher;
 use super::Engine;
 use super::background::active::Active;
@@ -110,9 +110,9 @@ impl Engine {
             let known = waiter.known();
             let time_left = async {
                 let wake_at = match &known {
-                    Known::Over(_) => return Ok(()),
-                    Known::Unasked => self.check_unasked(key, &budget)?,
-                    Known::Wait(failing) => {
+                    LatchAnswer::Over(_) => return Ok(()),
+                    LatchAnswer::Unasked => self.check_unasked(key, &budget)?,
+                    LatchAnswer::Wait(failing) => {
                         let wake_at = self.check_latch_time(key, &budget, failing.as_ref()).await;
                         wake_at.map_err(not_open)?
                     }
@@ -127,11 +127,11 @@ impl Engine {
             };
             // It may have opened while the store was asked for a sign of life.
             match (known, waited) {
-                (Known::Over(result), _) => return result,
+                (LatchAnswer::Over(result), _) => return result,
                 (_, Ok(())) => {}
                 (_, Err(error)) => {
                     return match waiter.known() {
-                        Known::Over(result) => result,
+                        LatchAnswer::Over(result) => result,
                         _ => Err(error),
                     };
                 }
@@ -165,7 +165,7 @@ impl Engine {
         told: impl Fn(&T) -> Option<u64>,
     ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
-        let waits = budget.gives_up(None);
+        let waits = budget.give_up_at(None);
         let mut retry = Retry::default();
         let mut refused = false;
         loop {

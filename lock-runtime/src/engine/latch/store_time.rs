@@ -5,11 +5,11 @@ use lock_store::{Instant, Mutex};
 /// What the store last said its time was.
 #[derive(Debug, Default)]
 pub(crate) struct StoreTime {
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<ToldTime>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ToldTime {
     /// Microseconds since 1970.
     micros: u64,
     heard: Instant,
@@ -17,7 +17,7 @@ struct Told {
 
 impl StoreTime {
     pub(super) fn note(&self, micros: u64, heard: Instant) {
-        *self.told.lock() = Some(Told { micros, heard });
+        *self.told.lock() = Some(ToldTime { micros, heard });
     }
 
     /// The store's time in microseconds since 1970, if it has ever said it. It is counted from when

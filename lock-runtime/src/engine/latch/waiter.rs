@@ -22,7 +22,7 @@ pub(super) struct LatchWaiter {
 }
 
 /// What a waiter knows.
-pub(super) enum Known {
+pub(super) enum LatchAnswer {
     /// The store has not been asked on its behalf, or has not answered yet.
     Unasked,
     /// The latch is not open; or looks fail.
@@ -48,31 +48,31 @@ impl LatchWaiter {
     }
 
     /// What is known now. A newer view ends the next [`changed`](Self::changed).
-    pub(super) fn known(&mut self) -> Known {
+    pub(super) fn known(&mut self) -> LatchAnswer {
         let (known, edition) = self.watch.view.read(|view| self.read(view));
         self.edition = edition;
         known
     }
 
-    fn read(&self, view: &LatchView) -> Known {
+    fn read(&self, view: &LatchView) -> LatchAnswer {
         let (number, key) = (self.number, || self.key.clone());
         if number <= view.opened {
-            return Known::Over(Ok(()));
+            return LatchAnswer::Over(Ok(()));
         }
         if number <= view.lost {
-            return Known::Over(Err(LockError::latch_not_set(key())));
+            return LatchAnswer::Over(Err(LockError::latch_not_set(key())));
         }
         if number <= view.refused.0 {
-            return Known::Over(Err(match &view.refused.1 {
+            return LatchAnswer::Over(Err(match &view.refused.1 {
                 Some(Refusal::Error(error)) => unavailable(Some(&self.key), error.clone()),
                 _ => LockError::key_conflict(key(), KeyKind::Unknown),
             }));
         }
         let failed = view.failed.as_ref();
         match failed.filter(|look| number <= look.asked) {
-            Some(look) => Known::Wait(Some(look.failing.clone())),
-            None if number <= view.answered => Known::Wait(None),
-            None => Known::Unasked,
+            Some(look) => LatchAnswer::Wait(Some(look.failing.clone())),
+            None if number <= view.answered => LatchAnswer::Wait(None),
+            None => LatchAnswer::Unasked,
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) struct LatchWatcher {
     /// What the store calls this process's place by.
     place: Owner,
     /// The store may have the place.
-    present: bool,
+    may_be_stored: bool,
     /// What the latch was when it was last looked at.
     seen: Seen,
     /// The generation that has opened by the word of a message. Anybody may have sent it, so it
@@ -66,7 +66,7 @@ impl LatchWatcher {
             watch,
             key,
             place: engine.next_owner(),
-            present: false,
+            may_be_stored: false,
             seen: Seen::Nothing,
             told: None,
             hinted: false,
@@ -112,7 +112,7 @@ impl LatchWatcher {
         let answer = match std::mem::take(&mut self.hinted) {
             true => self.only_look(sent).await,
             false => {
-                self.present = true;
+                self.may_be_stored = true;
                 self.ask(sent).await
             }
         };
@@ -133,7 +133,7 @@ impl LatchWatcher {
             return timing::next_recheck(sent, None);
         }
         let mut failures = 1;
-        self.tell(|view| {
+        self.update_view(|view| {
             let earlier = view.failed.take();
             failures += earlier.as_ref().map_or(0, |one| one.failures);
             view.failed = Some(FailedLook {
@@ -156,7 +156,7 @@ impl LatchWatcher {
         match reply {
             LatchFound::Is(LatchState { count: 0, .. }) => {
                 self.seen = Seen::Open;
-                self.present = false;
+                self.may_be_stored = false;
                 opened = last;
             }
             LatchFound::Is(latch) => {
@@ -188,7 +188,7 @@ impl LatchWatcher {
         });
         // A waiter that has nothing new to learn is not woken.
         if changes {
-            self.tell(|view| {
+            self.update_view(|view| {
                 view.answered = view.answered.max(last);
                 view.opened = view.opened.max(opened);
                 view.lost = view.lost.max(lost);
@@ -199,13 +199,13 @@ impl LatchWatcher {
     }
 
     fn refuse(&self, last: u64, refusal: Refusal) {
-        self.tell(|view| {
+        self.update_view(|view| {
             view.refused = (last, Some(refusal));
             view.failed = None;
         });
     }
 
-    fn tell(&self, change: impl FnOnce(&mut LatchView)) {
+    fn update_view(&self, change: impl FnOnce(&mut LatchView)) {
         self.watch.view.change(change);
     }
 
@@ -237,7 +237,7 @@ impl LatchWatcher {
     /// that was replaced, costs a message that nobody hears, and is forgotten by the store after
     /// [`QUEUE_TTL`].
     async fn leave(&self) {
-        if !self.present {
+        if !self.may_be_stored {
             return;
         }
         let until = self.clock.now() + QUEUE_TTL;

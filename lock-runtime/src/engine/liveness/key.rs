@@ -80,7 +80,7 @@ impl KeyLiveness {
         failure.map(|failure| failure.failing.clone())
     }
 
-    /// Nobody waits any more: what was said before means nothing to who comes later.
+    /// Forgets what was said: nobody waits any more, and later requests must not rely on it.
     pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
         *state = KeyLivenessState {
@@ -138,7 +138,7 @@ impl KeyLiveness {
                 state.failure = None;
                 state.contended = Some((sent, failure.error.clone()));
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.note_failure(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -174,7 +174,7 @@ impl KeyLiveness {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.note_failure(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -221,7 +221,7 @@ impl KeyLivenessState {
         }
     }
 
-    fn fails(&mut self, sent: Instant, failure: &Failure) {
+    fn note_failure(&mut self, sent: Instant, failure: &Failure) {
         // A later command was answered: this one was lost.
         if self.answered > Some(sent) {
             return;

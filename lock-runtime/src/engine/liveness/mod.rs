@@ -86,8 +86,8 @@ impl Liveness {
         }
     }
 
-    /// The same of a command that had time until `by`, unless that was so little that a failure
-    /// says nothing about the store.
+    /// Notes the outcome of a command that had time until `by`. A failure after very little time
+    /// says nothing about the store, and is not noted.
     pub(crate) fn note_by<T>(
         &self,
         sent: Instant,

@@ -51,8 +51,8 @@ pub(in crate::engine) enum Verdict {
 
 impl Facts<'_> {
     /// When the request ends if the store stays as it is, whatever is left of a wait without end.
-    pub(in crate::engine) fn gives_up_at(&self) -> Instant {
-        let silent = self.budget.gives_up(self.answered);
+    pub(in crate::engine) fn give_up_at(&self) -> Instant {
+        let silent = self.budget.give_up_at(self.answered);
         let impatient = self.patience_ends().unwrap_or(silent);
         let ends = self.silence_ends().unwrap_or(silent);
         silent.min(impatient).min(ends)
@@ -64,7 +64,7 @@ impl Facts<'_> {
 
     fn patience_ends(&self) -> Option<Instant> {
         let failing = self.failing.as_ref()?;
-        Some(self.budget.loses_patience(failing.since))
+        Some(self.budget.lose_patience_at(failing.since))
     }
 
     /// Why the request ends now, whatever the store would say. `last_failure` is for a silence that
@@ -78,7 +78,7 @@ impl Facts<'_> {
         if self.silence_ends().is_some_and(|ends| now >= ends) {
             return Some(failing.cloned().unwrap_or_else(last_failure));
         }
-        if self.budget.ends().is_some() {
+        if self.budget.end().is_some() {
             return None;
         }
         let impatient = self.patience_ends().is_some_and(|ends| now >= ends);
@@ -88,12 +88,12 @@ impl Facts<'_> {
     /// From then on, the store must have spoken for the request to wait on.
     pub(in crate::engine) fn evidence_from(&self) -> Instant {
         let last_recheck = self.budget.last_recheck();
-        last_recheck.unwrap_or_else(|| self.gives_up_at())
+        last_recheck.unwrap_or_else(|| self.give_up_at())
     }
 
     /// When to wake up if nothing happens.
     pub(in crate::engine) fn wake_at(&self, now: Instant, asks_at: Option<Instant>) -> Instant {
-        let end = self.budget.ends().unwrap_or_else(|| self.gives_up_at());
+        let end = self.budget.end().unwrap_or_else(|| self.give_up_at());
         let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
         [asks_at, last_recheck, self.silence_ends()]
             .into_iter()
@@ -109,7 +109,7 @@ pub(in crate::engine) fn judge(
     said: Said,
     was_told_busy: bool,
 ) -> Verdict {
-    let ends = budget.ends();
+    let ends = budget.end();
     match said {
         // A failing store may come back in time for another try.
         _ if ends.is_some_and(|ends| now < ends) => Verdict::Waits,

@@ -1,8 +1,8 @@
 //! A handoff: a hold on its way from one task of this process to the next.
 
 use crate::engine::Engine;
-use crate::engine::background::undo::Job;
 use crate::engine::background::undo::PendingRelease;
+use crate::engine::background::undo::UndoJob;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Handoff {
     }
 
     /// The store keeps the key at most until then.
-    pub(super) fn lasts_until(&self) -> Instant {
+    pub(super) fn stored_until(&self) -> Instant {
         self.deadline.max(self.tenure.lasts_until)
     }
 
@@ -64,7 +64,7 @@ impl Handoff {
         let fresh = tenure
             .handed_until
             .is_some_and(|until| self.deadline <= until);
-        let renew_at = timing::passed_on(now, self.deadline, fresh, options);
+        let renew_at = timing::handed_off_renewal(now, self.deadline, fresh, options);
         let fits = !tenure.is_over(now, limits) && !too_long;
         let Some(renew_at) = renew_at.filter(|_| fits) else {
             return Err(self);
@@ -91,7 +91,7 @@ impl Handoff {
 impl Engine {
     /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
     /// hold can't be passed on, the handoff comes back: keep it until the release is sent.
-    pub(in crate::engine) fn pass_on(
+    pub(in crate::engine) fn hand_off(
         &self,
         handoff: Option<Handoff>,
     ) -> Result<(), Option<Handoff>> {
@@ -99,13 +99,13 @@ impl Engine {
         if self.is_closing() {
             return Err(Some(handoff));
         }
-        let passed = self.local_queues.pass_on(handoff);
+        let passed = self.local_queues.hand_off(handoff);
         passed.map(drop).map_err(Some)
     }
 
     /// Passes a handoff on that its waiter can't use, or ends the tenure in the background.
-    pub(in crate::engine) fn pass_back(&self, handoff: Handoff) {
-        if let Err(Some(handoff)) = self.pass_on(Some(handoff)) {
+    pub(in crate::engine) fn hand_off_or_end(&self, handoff: Handoff) {
+        if let Err(Some(handoff)) = self.hand_off(Some(handoff)) {
             self.end_tenure(&handoff);
         }
     }
@@ -113,12 +113,12 @@ impl Engine {
     /// Ends in the background what the process has in the store and nobody uses.
     pub(in crate::engine) fn end_tenure(&self, handoff: &Handoff) {
         let now = self.clock.now();
-        self.undo.send(Job::Release(PendingRelease {
+        self.undo.send(UndoJob::Release(PendingRelease {
             requests: vec![handoff.release()],
             keep_until: now,
-            expires: handoff.lasts_until().max(now) + self.defaults.command_timeout,
+            expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
             first: vec![self.local_queues.releasing(handoff.key())],
-            late: Vec::new(),
+            pending_outcomes: Vec::new(),
             expected_gone: true,
         }));
     }

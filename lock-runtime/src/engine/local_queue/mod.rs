@@ -20,6 +20,6 @@ pub(super) use self::handoff::TakenOver;
 pub(super) use self::queue::Releasing;
 pub(crate) use self::queues::LocalQueues;
 pub(super) use self::state::{
-    Asked, Doing, Handoff, HeardGrant, LocalQueue, QueuedRequest, Signal, Tenure,
+    AskedStore, Doing, Handoff, HeardGrant, LocalQueue, QueuedRequest, Signal, Tenure,
 };
 pub(super) use self::waiter::Waiter;

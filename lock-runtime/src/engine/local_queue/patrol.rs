@@ -14,7 +14,7 @@ use super::queues::LocalQueues;
 use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
 use crate::engine::Engine;
-use crate::engine::background::undo::{Job, PendingUndo};
+use crate::engine::background::undo::{PendingUndo, UndoJob};
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::timing;
 
@@ -48,7 +48,7 @@ impl Engine {
         );
         let Skipped { key, request, had } = waiter;
         if let Some(handoff) = had.handoff {
-            self.pass_back(handoff);
+            self.hand_off_or_end(handoff);
         }
         let Some(asked) = had.asked else { return };
         let now = self.clock.now();
@@ -59,10 +59,10 @@ impl Engine {
         undone.wait = asked.wait;
         undone.tokens = asked.tokens;
         undone.queue = Queue::Join;
-        self.undo.send(Job::Undo(PendingUndo {
+        self.undo.send(UndoJob::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
             first: Some(self.local_queues.releasing(&key)),
-            late: had.is_unanswered.then_some(LateAcquire { link, until }),
+            pending_outcome: had.is_unanswered.then_some(LateAcquire { link, until }),
             request: undone,
         }));
     }

@@ -7,7 +7,7 @@ use lock_store::{LockKey, Mutex, SweepingMap};
 use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState, QueuedRequest, Signal};
 use crate::engine::liveness::key::KeyLiveness;
 
-/// An empty queue keeps room for so many entries.
+/// An empty queue keeps room for this many entries.
 const EMPTY_ENTRIES: usize = 64;
 
 /// The queues, and some empty ones for the next request of their keys.

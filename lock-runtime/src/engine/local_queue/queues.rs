@@ -109,21 +109,21 @@ impl LocalQueues {
             .is_none_or(|queue| queue.state.lock().is_idle())
     }
 
-    /// Whether this process has a hold of the key that may be passed on.
+    /// Whether this process has a hold of the key that may be handed off.
     pub(crate) fn has_hold(&self, key: &LockKey) -> bool {
         let queue = self.find(key);
         queue.is_some_and(|queue| queue.state.lock().tenures > 0)
     }
 
-    /// As long as the marker is there, the process has a hold of the key that may be passed on.
+    /// As long as the marker is there, the process has a hold of the key that may be handed off.
     pub(crate) fn marker(&self, key: &LockKey) -> HandoffMarker {
         let queue = self.enter(key, |state| state.tenures += 1);
         HandoffMarker { queue }
     }
 
-    /// Passes a hold on to the first waiter of its key. Gives it back if there is none, or if the
+    /// Hands a hold off to the first waiter of its key. Returns it if there is none, or if the
     /// first stands in the store's queue.
-    pub(super) fn pass_on(&self, handoff: Handoff) -> Result<WakeUp, Handoff> {
+    pub(super) fn hand_off(&self, handoff: Handoff) -> Result<WakeUp, Handoff> {
         let queue = Arc::clone(handoff.queue());
         let mut state = queue.state.lock();
         let first = state.entries.0.front_mut();

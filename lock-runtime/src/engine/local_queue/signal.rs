@@ -8,7 +8,7 @@ use std::task::{Poll, Wake, Waker};
 
 use lock_store::{Instant, Mutex, WakeUp};
 
-use super::state::{Asked, Doing, Fate, Handoff, HeardGrant, Inbox, Post, Signal};
+use super::state::{AskedStore, Doing, Fate, Handoff, HeardGrant, Inbox, Post, Signal};
 
 const NOT_WOKEN: u8 = 0;
 const WOKEN: u8 = 1;
@@ -19,7 +19,7 @@ const SEEN_WOKEN: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) handoff: Option<Handoff>,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<AskedStore>,
     /// Its last command had no answer yet.
     pub(super) is_unanswered: bool,
 }
@@ -47,7 +47,7 @@ impl Signal {
     }
 
     /// The waiter asks the store. A slow store may answer later; the waiter is polled meanwhile.
-    pub(crate) fn note_asking(&self, by: Instant, asked: Asked) {
+    pub(crate) fn note_asking(&self, by: Instant, asked: AskedStore) {
         let mut post = self.post.lock();
         (post.doing, post.asked) = (Some(Doing::Asks(by)), Some(asked));
     }

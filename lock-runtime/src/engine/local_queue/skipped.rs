@@ -21,8 +21,8 @@ pub(super) fn overdue(queue: &LocalQueue, now: Instant) -> Vec<u64> {
         .collect()
 }
 
-/// Where so many were skipped there may be more: calls some of those behind them. The groups
-/// grow with their number, so that a row of them does not cost each one's time.
+/// After skipped requests there may be more: calls some of those behind them. The groups grow, so
+/// that a row of unpolled requests does not cost the time of each.
 pub(super) fn call_next(queue: &LocalQueue, skipped: usize) {
     let mut state = queue.state.lock();
     state.skipped += skipped;

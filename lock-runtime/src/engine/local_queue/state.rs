@@ -30,11 +30,11 @@ pub(super) struct QueueState {
     pub(super) entries: QueueEntries,
     /// Releases under way in the background.
     pub(super) releasing: usize,
-    /// Holds of this process that may be passed on.
+    /// Holds of this process that may be handed off.
     pub(super) tenures: usize,
     /// Whether the patrol looks after this queue.
     pub(super) patrolled: bool,
-    /// So many waiters were skipped since one last left by itself.
+    /// How many waiters were skipped since one last left by itself.
     pub(super) skipped: usize,
     /// Wakes requests that wait until no release is under way.
     pub(super) settled: Option<Arc<Notify>>,
@@ -51,7 +51,7 @@ pub(super) struct QueueEntry {
     pub(super) request: QueuedRequest,
     /// The waiter takes a handoff: it has not asked the store yet.
     pub(super) willing: bool,
-    /// So many looks of the patrol in a row found something for the waiter to do.
+    /// How many looks of the patrol in a row found something for the waiter to do.
     pub(super) missed: u32,
 }
 
@@ -88,15 +88,15 @@ pub(super) struct Post {
     /// What it did at the patrol's last look, and how often it had been polled.
     pub(super) seen: (Option<Doing>, u32),
     /// As which request the store may know it.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<AskedStore>,
     pub(super) fate: Fate,
 }
 
 /// A command that was sent for a waiter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AskedStore {
     pub(crate) link: Link,
-    /// So many fencing tokens were asked for, and how long it waits: parts of its place's name.
+    /// How many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,
     pub(crate) wait: Option<Duration>,
 }
@@ -127,7 +127,7 @@ pub(super) enum Fate {
 /// What has arrived since the inbox was last emptied.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// Another task of this process passed its hold on.
+    /// Another task of this process handed its hold off.
     pub(crate) handoff: Option<Handoff>,
     /// The store handed the lock over.
     pub(crate) granted: Option<HeardGrant>,
@@ -174,7 +174,7 @@ pub(crate) struct Handoff {
     pub(super) deadline: Instant,
 }
 
-/// The process has a hold of the key that may be passed on. When the marker goes, the first waiter
+/// The process has a hold of the key that may be handed off. When the marker goes, the first waiter
 /// asks the store.
 #[derive(Debug)]
 pub(crate) struct HandoffMarker {

@@ -37,14 +37,13 @@ impl Tenure {
         self.marker.key()
     }
 
-    /// The bounds of a tenure: the other processes have their turn after so many handoffs, or after
-    /// so much time.
+    /// True if the other processes must get their turn: by the number of handoffs, or by time.
     pub(super) fn is_over(&self, now: Instant, limits: &Defaults) -> bool {
         self.handoffs >= limits.local_handoffs || now >= self.began + limits.local_tenure
     }
 
     /// The store was asked to keep the key until then.
-    pub(crate) fn extends_to(&mut self, until: Instant) {
+    pub(crate) fn extend_to(&mut self, until: Instant) {
         self.lasts_until = self.lasts_until.max(until);
     }
 
@@ -52,7 +51,7 @@ impl Tenure {
         self.tokens.next_token()
     }
 
-    pub(crate) fn hand_off(self: Box<Self>, deadline: Instant) -> Handoff {
+    pub(crate) fn into_handoff(self: Box<Self>, deadline: Instant) -> Handoff {
         Handoff {
             tenure: self,
             deadline,

@@ -17,7 +17,7 @@ pub(crate) struct Waiter {
 pub(crate) struct Standing {
     /// It is the first of its key, and no release of that key is under way.
     pub(crate) is_first: bool,
-    /// Another task of this process has a hold that may be passed on to it.
+    /// Another task of this process has a hold that may be handed off to it.
     pub(crate) may_get_handoff: bool,
 }
 
@@ -71,8 +71,8 @@ impl Waiter {
         HandoffMarker::new(&self.queue)
     }
 
-    /// From now on the request asks the store, and gets no handoff; unless it has just got one.
-    pub(crate) fn asks_the_store(&self) -> Option<Handoff> {
+    /// From now on the request gets no handoff and asks the store. Returns one that came before.
+    pub(crate) fn decline_handoffs(&self) -> Option<Handoff> {
         let mut state = self.queue.state.lock();
         state.entries.get_mut(self.ticket)?.willing = false;
         self.signal.take_handoff()

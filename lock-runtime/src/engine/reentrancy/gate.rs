@@ -22,7 +22,7 @@ pub(crate) struct NestedGate {
     /// The gate that lends this guard its own share of the hold, if it is nested itself.
     outer: Option<Arc<NestedGate>>,
     state: Mutex<GateState>,
-    /// Those that wait; there if anybody ever did.
+    /// The waiting requests. Made by the first of them.
     queue: OnceLock<Arc<LocalQueue>>,
     /// No lent body is polled any more.
     at_rest: Notify,
@@ -84,7 +84,7 @@ impl NestedGate {
         }
     }
 
-    /// The same of one whose turn it is.
+    /// The right to use the hold, for the request whose turn it is.
     pub(super) fn enter(self: &Arc<Self>, shared: bool) -> Option<NestedPermit> {
         let mut state = self.state.lock();
         if state.is_taken || (!shared && state.readers > 0) {
@@ -139,7 +139,7 @@ impl NestedGate {
         let is_lent = state.is_taken || state.readers > 0;
         drop(state);
         if is_lent || self.has_waiters() {
-            self.hold.tell_loss();
+            self.hold.notify_of_loss();
         }
     }
 

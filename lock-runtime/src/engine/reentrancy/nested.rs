@@ -126,7 +126,7 @@ impl Engine {
                 permit = self.wait_at_gate(gate, shared, budget) => Ok(permit),
             }
         };
-        let permit = match budget.ends() {
+        let permit = match budget.end() {
             None => Some(permit.await),
             Some(ends) => self.clock.by(ends, permit).await,
         };
@@ -169,7 +169,7 @@ impl Engine {
             lease: hold.lease,
             since: budget.started,
         };
-        let ends = budget.ends().unwrap_or(budget.started + FAR);
+        let ends = budget.end().unwrap_or(budget.started + FAR);
         let queues = &self.local_queues;
         let waiter = queues.join_apart(queue, request, Doing::Sleeps(ends));
         queues.put_on_patrol(queue);

@@ -10,21 +10,21 @@ fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
     let start = Instant::now();
     let budget = |wait| Budget::new(start, wait, &DEFAULTS);
     assert_eq!(
-        budget(Wait::For(Duration::ZERO)).gives_up(None),
+        budget(Wait::For(Duration::ZERO)).give_up_at(None),
         start + 500 * MS
     );
     assert_eq!(
-        budget(Wait::For(3000 * MS)).gives_up(Some(start + 2000 * MS)),
+        budget(Wait::For(3000 * MS)).give_up_at(Some(start + 2000 * MS)),
         start + 3000 * MS
     );
-    assert_eq!(budget(Wait::Forever).gives_up(None), start + 10_000 * MS);
+    assert_eq!(budget(Wait::Forever).give_up_at(None), start + 10_000 * MS);
     assert_eq!(
-        budget(Wait::Forever).gives_up(Some(start + 60_000 * MS)),
+        budget(Wait::Forever).give_up_at(Some(start + 60_000 * MS)),
         start + 70_000 * MS
     );
     let short = budget(Wait::For(3000 * MS));
     assert_eq!(
-        short.command_by(start + 2900 * MS, short.gives_up(None)),
+        short.command_by(start + 2900 * MS, short.give_up_at(None)),
         start + 3000 * MS
     );
 }
@@ -65,13 +65,13 @@ fn a_hand_over_is_trusted_only_as_far_as_the_last_word_of_the_store_reaches() {
 }
 
 #[test]
-fn what_is_passed_on_has_enough_left_and_no_more_than_its_own_lease() {
+fn what_is_handed_off_has_enough_left_and_no_more_than_its_own_lease() {
     let now = Instant::now();
     let lease = 30_000 * MS;
     let (renewed, fixed) = (options(lease, true), options(lease, false));
     let whole = now + trusted(lease);
-    let passed = |until, options| passed_on(now, until, false, options);
-    let fresh = |left: u32, options| passed_on(now, now + left * MS, true, options);
+    let passed = |until, options| handed_off_renewal(now, until, false, options);
+    let fresh = |left: u32, options| handed_off_renewal(now, now + left * MS, true, options);
     assert_eq!(passed(whole, &renewed), Some(Some(now + lease / 3)));
     assert_eq!(passed(whole, &fixed), Some(None));
     let used = whole - 4000 * MS;

@@ -31,7 +31,7 @@ impl LevelGauge {
     pub(super) fn new(gauge: Gauge, level: Level) -> Self {
         let told = AtomicI64::new(0);
         let gauge = Self { gauge, level, told };
-        gauge.tell();
+        gauge.record();
         gauge
     }
 
@@ -41,18 +41,18 @@ impl LevelGauge {
         self.gauge.increment(difference as f64);
         // Another thread adds as well, or another recorder was told. Whoever is last sees both.
         if told != self.level.0.load(Ordering::SeqCst) {
-            self.tell();
+            self.record();
         }
     }
 
     pub(super) fn set(&self, level: usize) {
         let level = i64::try_from(level).unwrap_or(i64::MAX);
         self.level.0.store(level, Ordering::SeqCst);
-        self.tell();
+        self.record();
     }
 
     /// Of several threads, the last one tells the last level: it looks again after it told one.
-    fn tell(&self) {
+    fn record(&self) {
         loop {
             let level = self.level.0.load(Ordering::SeqCst);
             self.told(level);

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::latch::Entry;
-use super::lock::{Connected, LINK, Record, Step};
-use super::name::Name;
+use super::lock::{ConnectedClient, LINK, MemoryRecord, MemoryStep};
+use super::name::SharedName;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
-    StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -29,7 +29,7 @@ impl MemoryStore {
             ..
         } = context;
         let connected = self.client(namespace.as_str(), client, clock);
-        let listening = Connected {
+        let listening = ConnectedClient {
             namespace: Arc::clone(&connected.namespace),
             listener,
         };
@@ -62,7 +62,7 @@ pub(super) struct MemoryClient {
 }
 
 impl MemoryClient {
-    fn name(&self, key: &LockKey) -> Name {
+    fn name(&self, key: &LockKey) -> SharedName {
         let namespace = match key.namespace() {
             Some(namespace) => namespace.as_str().into(),
             None => Arc::clone(&self.namespace),
@@ -74,21 +74,21 @@ impl MemoryClient {
     pub(super) fn with<T>(
         &self,
         key: &LockKey,
-        verb: impl FnOnce(&mut Record<'_, '_>) -> Result<T, Infallible>,
+        verb: impl FnOnce(&mut MemoryRecord<'_, '_>) -> Result<T, Infallible>,
     ) -> T {
         self.step(key, |step, space| verb(&mut self.record(step, space, key)))
     }
 
     fn record<'r, 's>(
         &self,
-        step: &'r mut Step<'s>,
+        step: &'r mut MemoryStep<'s>,
         space: &'r mut Space,
         key: &LockKey,
-    ) -> Record<'r, 's> {
+    ) -> MemoryRecord<'r, 's> {
         let lock = space.lock(&bare(key), step.now, step.micros);
         lock.holders.sweep(step.now);
         let name = (!step.latches.is_empty()).then(|| self.name(key));
-        Record { step, lock, name }
+        MemoryRecord { step, lock, name }
     }
 
     /// Runs one operation at once in this key's namespace. Then wakes the waiters that it granted a
@@ -96,20 +96,20 @@ impl MemoryClient {
     fn step<T>(
         &self,
         key: &LockKey,
-        verb: impl FnOnce(&mut Step<'_>, &mut Space) -> Result<T, Infallible>,
+        verb: impl FnOnce(&mut MemoryStep<'_>, &mut Space) -> Result<T, Infallible>,
     ) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
         let micros = server.micros(now);
         let space = self.space(server, key);
-        let mut step = Step {
+        let mut step = MemoryStep {
             now,
             micros,
             latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
-            passes_over: server.passes_over,
+            suspends: server.suspends,
         };
         let Ok(value) = verb(&mut step, &mut server.spaces[space]);
         // The waiter's listener gets a grant before anybody can learn more from this server. The
@@ -138,7 +138,7 @@ impl MemoryClient {
     /// Takes all of them, or none.
     fn take_all(
         &self,
-        step: &mut Step<'_>,
+        step: &mut MemoryStep<'_>,
         space: &mut Space,
         requests: &[Acquire],
     ) -> Result<AcquiredAll, Infallible> {
@@ -159,7 +159,10 @@ impl MemoryClient {
         let mut server = self.store.lock();
         let now = self.clock.now();
         let name = self.name(&request.key);
-        server.rates.take(name, now, request)
+        match request.window {
+            Some(window) => server.pass_logs.take(name, now, window, request),
+            None => server.rates.take(name, now, request),
+        }
     }
 
     /// Runs one operation on a latch; `None` if the key is a held lock.
@@ -186,7 +189,7 @@ impl MemoryClient {
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {
                 let listener = server.listeners.get(&owner.client);
-                if let Some(listener) = listener.and_then(Connected::listener) {
+                if let Some(listener) = listener.and_then(ConnectedClient::listener) {
                     let opened = HandedOver::new(owner, Some(generation), Trust::Order(LINK));
                     wake_ups.push(listener.granted(opened));
                 }
@@ -253,6 +256,10 @@ impl Store for MemoryClient {
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Self::reply(self.with(&key, |record| rules::inspect(record)))
+    }
+
+    fn holders(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Self::reply(self.with(&key, |record| rules::holders(record)))
     }
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {

@@ -40,11 +40,12 @@ impl Intruder {
             .with(&claim.key, |record| rules::release(record, &end));
     }
 
-    /// Takes the key away from every holder. The first in the queue gets it.
-    pub fn free(&self, key: &LockKey) {
+    /// Takes the key away from every holder. The first in the queue gets it. True if it was held.
+    pub fn free(&self, key: &LockKey) -> bool {
         self.0.with(key, |record| {
+            let was_held = !record.holders().is_empty();
             record.holders().clear();
-            rules::hand_over(record, None)
-        });
+            rules::hand_over(record, None).map(|_| was_held)
+        })
     }
 }

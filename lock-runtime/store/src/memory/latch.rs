@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::name::Name;
+use super::name::SharedName;
 use crate::instant::Instant;
-use crate::rules::{Latch, LatchRecord};
+use crate::rules::{LatchRecord, StoredLatch};
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, Owner, SweepingMap};
 
 /// All latches, their waiters, and the remembered calls.
 #[derive(Debug, Default)]
 pub(super) struct Latches {
-    entries: SweepingMap<Name, Entry>,
+    entries: SweepingMap<SharedName, Entry>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    latch: Option<Latch>,
+    latch: Option<StoredLatch>,
     /// When each place expires. The order is the same in every run.
     waiters: BTreeMap<Owner, Instant>,
     /// The number of counts that each call left, and when that is forgotten.
@@ -26,7 +26,7 @@ pub(super) struct Entry {
 
 impl Latches {
     /// True if there is a latch, open or not.
-    pub(super) fn has(&self, name: &Name, now: Instant) -> bool {
+    pub(super) fn has(&self, name: &SharedName, now: Instant) -> bool {
         let latch = self
             .entries
             .get(name)
@@ -52,7 +52,7 @@ impl Latches {
         self.entries.is_empty()
     }
 
-    pub(super) fn entry(&mut self, name: Name, now: Instant) -> &mut Entry {
+    pub(super) fn entry(&mut self, name: SharedName, now: Instant) -> &mut Entry {
         self.entries.sweep(|entry| {
             entry.sweep(now);
             !entry.is_empty()
@@ -62,7 +62,7 @@ impl Latches {
         entry
     }
 
-    pub(super) fn forget_if_empty(&mut self, name: &Name) {
+    pub(super) fn forget_if_empty(&mut self, name: &SharedName) {
         if self.entries.get(name).is_some_and(Entry::is_empty) {
             self.entries.remove(name);
         }
@@ -94,7 +94,7 @@ impl Entry {
     }
 
     /// Writes what a call has changed.
-    fn change(&mut self, call: &LatchCall, changed: Option<Latch>, now: Instant) {
+    fn change(&mut self, call: &LatchCall, changed: Option<StoredLatch>, now: Instant) {
         if let Some(latch) = changed {
             self.latch = changed;
             let remembered = (latch.count, now + CALL_REMEMBERED);
@@ -129,7 +129,7 @@ impl Entry {
     }
 
     pub(super) fn wait(&mut self, owner: Owner, now: Instant) -> LatchFound {
-        if Latch::takes_waiters(self.latch) {
+        if StoredLatch::takes_waiters(self.latch) {
             self.waiters.insert(owner, now + QUEUE_TTL);
         }
         self.look(now)
@@ -140,6 +140,6 @@ impl Entry {
     }
 
     pub(super) fn look(&self, now: Instant) -> LatchFound {
-        Latch::look(self.latch, now)
+        StoredLatch::look(self.latch, now)
     }
 }

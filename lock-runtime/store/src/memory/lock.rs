@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::Weak;
 
 use super::latch::Latches;
-use super::name::Name;
+use super::name::SharedName;
 use super::queue::Places;
 use crate::instant::Instant;
 use crate::rules::{Holders, LockRecord, Waiting, next_token};
@@ -17,38 +17,38 @@ pub(super) const LINK: Link = Link(0);
 
 /// The holders of one key, its waiters, and the last fencing token.
 #[derive(Debug, Default)]
-pub(super) struct Lock {
+pub(super) struct MemoryLock {
     pub(super) holders: Holders,
     pub(super) queue: Places,
     pub(super) last_token: u64,
 }
 
 /// What one operation sees of the server besides its lock.
-pub(super) struct Step<'s> {
+pub(super) struct MemoryStep<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
     pub(super) latches: &'s Latches,
-    pub(super) listeners: &'s BTreeMap<ClientId, Connected>,
+    pub(super) listeners: &'s BTreeMap<ClientId, ConnectedClient>,
     pub(super) wake_ups: Vec<WakeUp>,
-    pub(super) passes_over: bool,
+    pub(super) suspends: bool,
 }
 
 /// A lock during a step.
-pub(super) struct Record<'r, 's> {
-    pub(super) step: &'r mut Step<'s>,
-    pub(super) lock: &'r mut Lock,
+pub(super) struct MemoryRecord<'r, 's> {
+    pub(super) step: &'r mut MemoryStep<'s>,
+    pub(super) lock: &'r mut MemoryLock,
     /// The name of its key, if there are latches at all.
-    pub(super) name: Option<Name>,
+    pub(super) name: Option<SharedName>,
 }
 
-impl Step<'_> {
+impl MemoryStep<'_> {
     fn listener(&self, owner: Owner) -> Option<Arc<dyn Listener>> {
         let client = self.listeners.get(&owner.client);
-        client.and_then(Connected::listener)
+        client.and_then(ConnectedClient::listener)
     }
 }
 
-impl Lock {
+impl MemoryLock {
     /// True if forgetting the lock changes nothing. A token below the server's time need not be
     /// remembered.
     pub(super) fn is_idle(&self, now: Instant, micros: u64) -> bool {
@@ -56,7 +56,7 @@ impl Lock {
     }
 }
 
-impl LockRecord for Record<'_, '_> {
+impl LockRecord for MemoryRecord<'_, '_> {
     type Place = Owner;
     type Error = Infallible;
 
@@ -85,7 +85,7 @@ impl LockRecord for Record<'_, '_> {
         let now = self.step.now;
         let mut first = self.lock.queue.first(now);
         if let Some(waiting) = &mut first
-            && !self.step.passes_over
+            && !self.step.suspends
         {
             (waiting.ends, waiting.heard) = (None, now);
         }
@@ -149,13 +149,13 @@ impl LockRecord for Record<'_, '_> {
 
 /// A connected client.
 #[derive(Debug)]
-pub(super) struct Connected {
+pub(super) struct ConnectedClient {
     /// The client's own namespace.
     pub(super) namespace: Arc<str>,
     pub(super) listener: Weak<dyn Listener>,
 }
 
-impl Connected {
+impl ConnectedClient {
     pub(super) fn listener(&self) -> Option<Arc<dyn Listener>> {
         self.listener.upgrade()
     }

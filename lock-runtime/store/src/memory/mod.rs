@@ -10,6 +10,7 @@ mod intruder;
 mod latch;
 mod lock;
 mod name;
+mod pass_log;
 mod queue;
 mod rate;
 mod server;

@@ -5,4 +5,4 @@ use std::sync::Arc;
 use crate::LockKey;
 
 /// Namespace and key.
-pub(super) type Name = (Arc<str>, LockKey);
+pub(super) type SharedName = (Arc<str>, LockKey);

@@ -19,13 +19,13 @@ pub(super) struct Places {
     order: BTreeMap<u64, Waiting>,
     suspended: BTreeMap<u64, Waiting>,
     numbers: HashMap<Owner, u64, RandomState>,
-    heard: BTreeMap<ClientId, Heard>,
+    heard: BTreeMap<ClientId, LastHeard>,
     last: u64,
 }
 
 /// What is known of a client.
 #[derive(Clone, Copy, Debug)]
-enum Heard {
+enum LastHeard {
     /// The last time that a request with a place asked again.
     At(Instant),
     /// The last time that a place of the client was suspended.
@@ -51,7 +51,7 @@ impl Places {
         first.ends = first.ends.map(|ends| ends - ahead);
         let mut waiting = *first;
         if now - first.heard > UNHEARD
-            && let Some(Heard::At(at)) = self.heard.get_mut(&first.owner.client)
+            && let Some(LastHeard::At(at)) = self.heard.get_mut(&first.owner.client)
         {
             *at = now.min(*at);
             waiting.heard = first.heard.max(*at);
@@ -66,7 +66,7 @@ impl Places {
         self.order.insert(self.last, waiting);
         // If places of this client were suspended, it must get them back.
         let client = waiting.owner.client;
-        if let Some(Heard::Suspended(_)) = self.heard.get(&client) {
+        if let Some(LastHeard::Suspended(_)) = self.heard.get(&client) {
             self.hear(client, waiting.heard);
         }
     }
@@ -74,7 +74,7 @@ impl Places {
     /// A request that has a place asks again: its client runs, and gets back its places that were
     /// suspended.
     pub(super) fn hear(&mut self, client: ClientId, now: Instant) {
-        if let Some(Heard::Suspended(_)) = self.heard.insert(client, Heard::At(now)) {
+        if let Some(LastHeard::Suspended(_)) = self.heard.insert(client, LastHeard::At(now)) {
             let suspended = std::mem::take(&mut self.suspended).into_iter();
             let (back, rest): (BTreeMap<_, _>, _) =
                 suspended.partition(|(_, place)| place.owner.client == client);
@@ -90,8 +90,8 @@ impl Places {
         if self.heard.len() > MANY_CLIENTS {
             let suspended = &self.suspended;
             self.heard.retain(|_, heard| match heard {
-                Heard::At(at) => !is_forgotten(*at, now),
-                Heard::Suspended(at) => !suspended.is_empty() || !is_forgotten(*at, now),
+                LastHeard::At(at) => !is_forgotten(*at, now),
+                LastHeard::Suspended(at) => !suspended.is_empty() || !is_forgotten(*at, now),
             });
         }
         if let Some((_, Waiting { owner, .. })) = self.suspended.first_key_value()
@@ -104,7 +104,7 @@ impl Places {
     /// True if a place was suspended long ago.
     fn is_over(&self, owner: Owner, now: Instant) -> bool {
         let heard = self.heard.get(&owner.client);
-        matches!(heard, Some(Heard::Suspended(at)) if is_forgotten(*at, now))
+        matches!(heard, Some(LastHeard::Suspended(at)) if is_forgotten(*at, now))
     }
 
     /// The number of places that were not suspended long ago.
@@ -118,7 +118,8 @@ impl Places {
 
     pub(super) fn suspend_first(&mut self, now: Instant) {
         if let Some((number, place)) = self.order.pop_first() {
-            self.heard.insert(place.owner.client, Heard::Suspended(now));
+            self.heard
+                .insert(place.owner.client, LastHeard::Suspended(now));
             self.suspended.insert(number, place);
         }
     }

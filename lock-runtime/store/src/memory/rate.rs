@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::name::Name;
+use super::name::SharedName;
 use crate::instant::Instant;
 use crate::rules::TokenBucket;
 use crate::{RateRequest, Rated, SweepingMap};
@@ -10,7 +10,7 @@ use crate::{RateRequest, Rated, SweepingMap};
 /// All buckets that are not full.
 #[derive(Debug, Default)]
 pub(super) struct Buckets {
-    buckets: SweepingMap<Name, Bucket>,
+    buckets: SweepingMap<SharedName, Bucket>,
 }
 
 /// A bucket as it was then.
@@ -31,7 +31,7 @@ impl Buckets {
         open.count()
     }
 
-    pub(super) fn take(&mut self, name: Name, now: Instant, request: &RateRequest) -> Rated {
+    pub(super) fn take(&mut self, name: SharedName, now: Instant, request: &RateRequest) -> Rated {
         let known = self.buckets.get(&name).copied();
         let (elapsed, tokens) = known
             .map_or((Some(Duration::ZERO), TokenBucket::default()), |bucket| {

@@ -5,7 +5,8 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::latch::Latches;
-use super::lock::Connected;
+use super::lock::ConnectedClient;
+use super::pass_log::PassLogs;
 use super::rate::Buckets;
 use super::space::Space;
 use crate::instant::Instant;
@@ -21,10 +22,11 @@ pub struct MemoryStore {
 pub(super) struct Server {
     pub(super) spaces: Vec<Space>,
     pub(super) rates: Buckets,
+    pub(super) pass_logs: PassLogs,
     pub(super) latches: Latches,
-    pub(super) listeners: BTreeMap<ClientId, Connected>,
-    /// True if places of clients that stand still, and of ended waits, are passed over.
-    pub(super) passes_over: bool,
+    pub(super) listeners: BTreeMap<ClientId, ConnectedClient>,
+    /// True if places of silent clients are suspended, and those of ended waits dropped.
+    pub(super) suspends: bool,
     /// The server's clock at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
@@ -54,9 +56,10 @@ impl MemoryStore {
         let server = Server {
             spaces: Vec::new(),
             rates: Buckets::default(),
+            pass_logs: PassLogs::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
-            passes_over: true,
+            suspends: true,
             started_micros,
             started: None,
             latest_micros: 0,
@@ -71,7 +74,7 @@ impl MemoryStore {
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn passing_nobody_over(self) -> Self {
-        self.lock().passes_over = false;
+        self.lock().suspends = false;
         self
     }
 
@@ -80,11 +83,12 @@ impl MemoryStore {
         let mut server = self.lock();
         server.spaces.iter_mut().for_each(Space::clear);
         server.rates.clear();
+        server.pass_logs.clear();
         server.latches.clear();
         let listeners: Vec<_> = server
             .listeners
             .values()
-            .filter_map(Connected::listener)
+            .filter_map(ConnectedClient::listener)
             .collect();
         drop(server);
         for listener in listeners {
@@ -92,13 +96,15 @@ impl MemoryStore {
         }
     }
 
-    /// The number of keys, places in queues and buckets that are not full. What has expired at
+    /// The number of keys, places in queues, buckets that are not full and logs of exact
+    /// limits. What has expired at
     /// `now` does not count.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
         let locks: usize = server.spaces.iter().map(|one| one.leftovers(now)).sum();
-        locks + server.rates.count(now) + server.latches.leftovers(now)
+        let rates = server.rates.count(now) + server.pass_logs.count(now);
+        locks + rates + server.latches.leftovers(now)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Server> {

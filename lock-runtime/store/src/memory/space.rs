@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::lock::Lock;
+use super::lock::MemoryLock;
 use crate::instant::Instant;
 use crate::{LockKey, SweepingMap};
 
 #[derive(Debug)]
 pub(super) struct Space {
     pub(super) namespace: Arc<str>,
-    locks: SweepingMap<LockKey, Lock>,
+    locks: SweepingMap<LockKey, MemoryLock>,
 }
 
 impl Space {
@@ -20,12 +20,12 @@ impl Space {
         }
     }
 
-    pub(super) fn get(&self, key: &LockKey) -> Option<&Lock> {
+    pub(super) fn get(&self, key: &LockKey) -> Option<&MemoryLock> {
         self.locks.get(key)
     }
 
     /// The lock, free if it is new. `micros` is the time on the server's clock.
-    pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut Lock {
+    pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut MemoryLock {
         self.locks.sweep(|lock| !lock.is_idle(now, micros));
         self.locks.entry(key.clone()).or_default()
     }
@@ -36,7 +36,7 @@ impl Space {
 
     /// The number of holds and places in queues, without expired ones.
     pub(super) fn leftovers(&self, now: Instant) -> usize {
-        let count = |lock: &Lock| lock.holders.live(now) + lock.queue.lasting(now);
+        let count = |lock: &MemoryLock| lock.holders.live(now) + lock.queue.lasting(now);
         self.locks.values().map(count).sum()
     }
 }

@@ -5,7 +5,7 @@ mod leases;
 use std::time::Duration;
 
 use self::leases::Leases;
-pub use self::leases::{Hold, HoldId};
+pub use self::leases::{HeldPart, HoldId};
 use crate::instant::Instant;
 use crate::{Claim, FoundHolder, Holder, Owner, Permits};
 
@@ -27,6 +27,14 @@ fn size(permits: Option<Permits>) -> (u64, u32) {
 /// The name of an owner's hold.
 fn of(owner: Owner) -> HoldId {
     HoldId { owner, kept: 0 }
+}
+
+fn found(HoldId { owner, kept }: HoldId, permits: Option<Permits>) -> FoundHolder {
+    FoundHolder::Owner {
+        owner,
+        kept: kept > 0,
+        permits: permits.map(|permits| permits.count),
+    }
 }
 
 impl Holders {
@@ -123,19 +131,19 @@ impl Holders {
     pub fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
         match self.leases.get(of(owner)) {
             Some(_) => self.prolong(owner, expires),
-            None => self.add(of(owner), Hold { permits, expires }),
+            None => self.add(of(owner), HeldPart { permits, expires }),
         }
     }
 
     /// Adds a hold that is not there, as an engine has written it down.
-    pub fn add(&mut self, name: HoldId, hold: Hold) {
+    pub fn add(&mut self, name: HoldId, hold: HeldPart) {
         (self.exclusive, self.of) = (hold.permits.is_none(), size(hold.permits).1);
         self.put(name, hold.permits, hold.expires);
     }
 
     fn put(&mut self, name: HoldId, permits: Option<Permits>, expires: Instant) {
         self.used += size(permits).0;
-        self.leases.insert(name, Hold { permits, expires });
+        self.leases.insert(name, HeldPart { permits, expires });
     }
 
     /// Ends a hold. If `keep` is above zero, its key stays taken for that time.
@@ -166,7 +174,7 @@ impl Holders {
         *self = Self::default();
     }
 
-    fn remove(&mut self, name: HoldId) -> Option<Hold> {
+    fn remove(&mut self, name: HoldId) -> Option<HeldPart> {
         let hold = self.leases.remove(name)?;
         self.used -= size(hold.permits).0;
         Some(hold)
@@ -186,18 +194,18 @@ impl Holders {
     /// The holder whose lease ends last, and when.
     #[must_use]
     pub fn last(&self) -> Option<(FoundHolder, Instant)> {
-        let (HoldId { owner, kept }, hold) = self.leases.last()?;
-        let holder = FoundHolder::Owner {
-            owner,
-            kept: kept > 0,
-            permits: hold.permits.map(|permits| permits.count),
-        };
-        Some((holder, hold.expires))
+        let (id, hold) = self.leases.last()?;
+        Some((found(id, hold.permits), hold.expires))
+    }
+
+    /// All holders.
+    pub fn all(&self) -> impl Iterator<Item = FoundHolder> {
+        self.leases.iter().map(|(id, hold)| found(id, hold.permits))
     }
 
     /// What an engine has to write: each hold that is not as it was before, and `None` for those
     /// that have ended. The [capacity](Self::capacity) is not a hold's own.
-    pub fn changes(&self, before: &Self) -> impl Iterator<Item = (HoldId, Option<Hold>)> {
+    pub fn changes(&self, before: &Self) -> impl Iterator<Item = (HoldId, Option<HeldPart>)> {
         let ended = before.leases.iter().map(|(name, _)| (name, None));
         let ended = ended.filter(|(name, _)| self.leases.get(*name).is_none());
         let there = self.leases.iter().map(|(name, hold)| (name, Some(hold)));

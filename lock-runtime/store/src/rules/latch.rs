@@ -5,7 +5,7 @@ use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 
 /// A latch that is set, open or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Latch {
+pub struct StoredLatch {
     /// The number of counts left; zero means open.
     pub count: u32,
     /// Rises each time the latch is set.
@@ -23,7 +23,7 @@ pub struct Latch {
 #[derive(Clone, Copy, Debug)]
 pub struct LatchRecord {
     /// The latch, if it is set.
-    pub latch: Option<Latch>,
+    pub latch: Option<StoredLatch>,
     /// The count that this call has left, if it is remembered.
     pub left: Option<u32>,
     /// The store's time, in microseconds since 1970.
@@ -33,7 +33,12 @@ pub struct LatchRecord {
 impl LatchRecord {
     /// See [`Store::latch_set`](crate::Store::latch_set).
     #[must_use]
-    pub fn set(self, call: &LatchCall, count: u32, expires: Instant) -> (LatchSet, Option<Latch>) {
+    pub fn set(
+        self,
+        call: &LatchCall,
+        count: u32,
+        expires: Instant,
+    ) -> (LatchSet, Option<StoredLatch>) {
         if self.left.is_some() {
             return (LatchSet::Set, None);
         }
@@ -44,7 +49,7 @@ impl LatchRecord {
             Some(latch) if latch.count > 0 => return (LatchSet::SetBefore, None),
             before => before.map_or(0, |latch| latch.generation),
         };
-        let latch = Latch {
+        let latch = StoredLatch {
             count,
             generation: (opened + 1).max(self.micros),
             opened,
@@ -56,7 +61,7 @@ impl LatchRecord {
     /// See [`Store::latch_count_down`](crate::Store::latch_count_down). If no count is left, the
     /// waiters are told, and their places are over.
     #[must_use]
-    pub fn count_down(self, call: &LatchCall) -> (LatchCounted, Option<Latch>) {
+    pub fn count_down(self, call: &LatchCall) -> (LatchCounted, Option<StoredLatch>) {
         if let Some(left) = self.left {
             return (LatchCounted::Left(left), None);
         }
@@ -74,7 +79,7 @@ impl LatchRecord {
     }
 }
 
-impl Latch {
+impl StoredLatch {
     /// True if whoever waits for it gets a place.
     #[must_use]
     pub fn takes_waiters(latch: Option<Self>) -> bool {

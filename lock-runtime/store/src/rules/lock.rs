@@ -7,8 +7,8 @@ use super::holders::Holders;
 use super::queue::{Turn, Waiting};
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Queue, Release,
-    Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, FoundHolder, Granted, LockFound, Queue,
+    Release, Released, Renewal, Renewed,
 };
 
 /// One lock during one step, as an engine keeps it. No other step sees or changes it meanwhile.
@@ -43,7 +43,7 @@ pub trait LockRecord {
     /// Tells the client of this place of its grant, when the step is done.
     fn notify(&mut self, place: &Self::Place, token: Option<u64>);
 
-    /// Passes this place over, which is the first, until its client is heard. Those of its client
+    /// Suspends this place, which is the first, until its client is heard. Those of its client
     /// that were suspended before are as of now.
     fn suspend(&mut self, place: &Self::Place) -> Result<(), Self::Error>;
 
@@ -229,6 +229,9 @@ fn end(holders: &mut Holders, claim: &Claim, now: Instant, keep: Duration) -> bo
     held
 }
 
+/// A list of holders is no longer.
+const MOST_HOLDERS: usize = 1_000;
+
 const fn released(held: bool) -> Released {
     if held {
         Released::Released
@@ -287,6 +290,14 @@ pub fn inspect<R: LockRecord>(record: &mut R) -> Result<Option<LockFound>, R::Er
         found.permits = holders.permits();
     }
     Ok(Some(found))
+}
+
+/// See [`Store::holders`](crate::Store::holders).
+pub fn holders<R: LockRecord>(record: &mut R) -> Result<Option<Vec<FoundHolder>>, R::Error> {
+    if record.is_latch()? {
+        return Ok(None);
+    }
+    Ok(Some(record.holders().all().take(MOST_HOLDERS).collect()))
 }
 
 /// See [`Store::force_release`](crate::Store::force_release).

@@ -1,5 +1,5 @@
 //! The rules of a lock, written once: who holds, who is next, what fits, when a place is over,
-//! which token follows, and what a call does to a latch or a bucket.
+//! which token follows, and what a call does to a latch, a bucket or a log of passes.
 //!
 //! They ask nobody and have no clock: an engine brings what it keeps, and the time. An engine that
 //! decides in its own process implements [`LockRecord`] for one lock, and each operation of the
@@ -11,15 +11,17 @@ mod bucket;
 mod holders;
 mod latch;
 mod lock;
+mod pass_log;
 mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use bucket::TokenBucket;
-pub use holders::{Hold, HoldId, Holders};
-pub use latch::{Latch, LatchRecord};
+pub use holders::{HeldPart, HoldId, Holders};
+pub use latch::{LatchRecord, StoredLatch};
 pub use lock::{
-    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, inspect, next_token,
-    refuse_one, release, renew, shrink,
+    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, holders, inspect,
+    next_token, refuse_one, release, renew, shrink,
 };
+pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};

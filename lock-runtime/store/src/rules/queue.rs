@@ -32,7 +32,7 @@ pub enum Turn {
     Served,
     /// The places behind it wait until enough is free for it.
     Blocks,
-    /// It is passed over until its client is heard.
+    /// It is suspended until its client is heard.
     Suspended,
     /// It is removed.
     Ended,

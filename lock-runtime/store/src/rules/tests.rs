@@ -199,7 +199,7 @@ fn call(made: u64) -> LatchCall {
     LatchCall::new(LockKey::from("l"), owner(1), Some(made))
 }
 
-fn record(latch: Option<Latch>) -> LatchRecord {
+fn record(latch: Option<StoredLatch>) -> LatchRecord {
     LatchRecord {
         latch,
         left: None,
@@ -216,18 +216,18 @@ fn a_latch_opens_at_the_last_count_and_can_be_set_again() {
         record(latch).set(&call(MICROS), 9, ends),
         (LatchSet::SetBefore, None)
     );
-    assert!(Latch::takes_waiters(latch) && Latch::takes_waiters(None));
+    assert!(StoredLatch::takes_waiters(latch) && StoredLatch::takes_waiters(None));
     let (reply, latch) = record(latch).count_down(&call(MICROS));
     assert_eq!(reply, LatchCounted::Left(1));
     let (reply, open) = record(latch).count_down(&call(MICROS));
     assert_eq!((reply, open.unwrap().count), (LatchCounted::Left(0), 0));
-    assert!(!Latch::takes_waiters(open));
+    assert!(!StoredLatch::takes_waiters(open));
     assert_eq!(
         record(open).count_down(&call(MICROS)),
         (LatchCounted::Left(0), None)
     );
     let (_, again) = record(open).set(&call(MICROS), 1, ends);
-    let LatchFound::Is(state) = Latch::look(again, NOW) else {
+    let LatchFound::Is(state) = StoredLatch::look(again, NOW) else {
         panic!("it is set");
     };
     assert_eq!((state.generation, state.opened), (MICROS + 1, MICROS));

@@ -11,7 +11,7 @@ use crate::locks::{Told, of_claim};
 use crate::rows::{Read, Values, holder_of, micros, of_micros, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{Reply, Together};
+use crate::together::{StatementReply, Together};
 
 /// A lease is over so long after its end, for sure.
 const LEASE_IS_OVER: Duration = Duration::from_millis(1);
@@ -29,8 +29,8 @@ impl Batched for Acquire {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> Reply<Vec<Acquired>> {
-        store.acquires_many(&requests, by).await
+    ) -> StatementReply<Vec<Acquired>> {
+        store.acquire_many(&requests, by).await
     }
 }
 
@@ -43,9 +43,13 @@ fn queue(request: &Acquire) -> i32 {
 }
 
 impl PostgresStore {
-    pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Reply<Acquired> {
+    pub(crate) async fn acquire_one(
+        &self,
+        request: Acquire,
+        by: Instant,
+    ) -> StatementReply<Acquired> {
         if request.queue == Queue::Join {
-            self.waits();
+            self.note_wait();
         }
         if request.queue == Queue::Join && request.instead_of.is_none() {
             let name = self.name(&request.claim.key);
@@ -72,12 +76,16 @@ impl PostgresStore {
         let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.told()?));
         let none = || (Acquired::busy(None, false), Told::new());
         let answer = self.call(by, statement, one(read, none));
-        Ok(self.tell(answer.await?))
+        Ok(self.notify_all(answer.await?))
     }
 
     /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
     /// may undo it: the row is not kept from others until it is on disk.
-    async fn acquires_many(&self, requests: &[Acquire], by: Instant) -> Reply<Vec<Acquired>> {
+    async fn acquire_many(
+        &self,
+        requests: &[Acquire],
+        by: Instant,
+    ) -> StatementReply<Vec<Acquired>> {
         let all = requests.iter();
         let parts = all.clone().map(|one| part(&one.claim));
         let name = requests.first().map(|one| self.name(&one.claim.key));
@@ -114,7 +122,7 @@ impl PostgresStore {
             Ok((acquired, told))
         };
         let answer = self.call_for_many(by, statement, read);
-        Ok(self.tell(answer.await?))
+        Ok(self.notify_all(answer.await?))
     }
 
     fn acquired(&self, row: &Values<'_>, request: &Acquire) -> Read<Acquired> {
@@ -135,7 +143,7 @@ impl PostgresStore {
                 busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
                 busy.limit = limit;
                 if code == 3 || !self.hearing.borrow().is_proved() {
-                    busy.look_in = Some(self.looks_in(request.claim.owner, busy.remaining));
+                    busy.look_in = Some(self.next_look_in(request.claim.owner, busy.remaining));
                 }
                 Acquired::Busy(busy)
             }
@@ -144,7 +152,7 @@ impl PostgresStore {
 
     /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
     /// nobody listens.
-    fn looks_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
+    fn next_look_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
         let now = self.pool.clock.now();
         let mut looks = self.looks.lock();
         looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);

@@ -12,7 +12,7 @@ use lock_store::{Answer, Failure, Instant};
 use crate::errors::contended;
 use crate::statement::LINK;
 use crate::store::PostgresStore;
-use crate::together::{Reply, Together};
+use crate::together::{StatementReply, Together};
 
 /// How soon after its time a statement has an end.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(50);
 pub(crate) trait Batched: Sized + Send + 'static {
     type Replied: Send + 'static;
 
-    /// Those of this kind that wait.
+    /// The waiting requests of this kind.
     fn together(store: &PostgresStore) -> &Together<Self, Self::Replied>;
 
     /// Carries out requests for one key. The replies are in their order.
@@ -29,7 +29,7 @@ pub(crate) trait Batched: Sized + Send + 'static {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> impl Future<Output = Reply<Vec<Self::Replied>>> + Send;
+    ) -> impl Future<Output = StatementReply<Vec<Self::Replied>>> + Send;
 }
 
 impl PostgresStore {
@@ -40,7 +40,7 @@ impl PostgresStore {
         name: Vec<u8>,
         request: R,
         by: Instant,
-    ) -> Reply<R::Replied> {
+    ) -> StatementReply<R::Replied> {
         let clock = &self.pool.clock;
         let mut place = R::together(self).join(&name, request, by);
         if place.begins

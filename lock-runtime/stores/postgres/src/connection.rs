@@ -12,8 +12,8 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, NoTls, Row};
 
 use crate::errors::{of_postgres, of_version};
-use crate::greeting::{Greeting, says_nothing};
-use crate::identity::{Identity, KnownIdentity};
+use crate::greeting::{Greeting, no_answer};
+use crate::identity::{KnownIdentity, ServerIdentity};
 use crate::route::{Route, Session};
 use crate::statement::Statement;
 use crate::transport::Transport;
@@ -30,7 +30,7 @@ const DRIFT: Duration = Duration::from_secs(1);
 pub(crate) struct Connection {
     client: Arc<Client>,
     /// Of several, which one it is.
-    server: Option<(Arc<KnownIdentity>, Identity)>,
+    server: Option<(Arc<KnownIdentity>, ServerIdentity)>,
     turns: Turns,
     /// The statements under way, or waiting for their turn.
     load: AtomicUsize,
@@ -48,9 +48,9 @@ pub(crate) struct Connection {
 }
 
 /// A statement under way.
-pub(crate) struct Busy<'c>(&'c Connection);
+pub(crate) struct BusyMark<'c>(&'c Connection);
 
-impl Drop for Busy<'_> {
+impl Drop for BusyMark<'_> {
     fn drop(&mut self) {
         self.0.load.fetch_sub(1, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Connection {
         let (client, open, server) = drive(session, clock);
         let greeting = Greeting::of(&client, &server).await?;
         // Also of a single host: its name may lead to several, or to another one by and by.
-        let identity = Identity::of(&client).await;
+        let identity = ServerIdentity::of(&client).await;
         if let Some(identity) = identity {
             route.known.check(identity, &server)?;
         }
@@ -84,7 +84,7 @@ impl Connection {
         let own: (&(dyn ToSql + Sync), Type) = (&crate::VERSION, Type::INT4);
         let rows = client.query_typed(HELLO, &[own]).await.map_err(failed)?;
         let answered = clock.now();
-        let row = rows.first().ok_or_else(|| says_nothing(&server))?;
+        let row = rows.first().ok_or_else(|| no_answer(&server))?;
         if !row.try_get::<_, bool>(1).map_err(failed)? {
             return Err(of_version(row.try_get(0).map_err(failed)?, &server));
         }
@@ -112,9 +112,9 @@ impl Connection {
     }
 
     /// Counts a statement as under way.
-    pub(crate) fn begin(&self) -> Busy<'_> {
+    pub(crate) fn begin(&self) -> BusyMark<'_> {
         self.load.fetch_add(1, Ordering::Relaxed);
-        Busy(self)
+        BusyMark(self)
     }
 
     /// Takes no more statements. False if that is so already.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound,
-    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreErrorKind, StoreFuture,
+    Finished, FoundHolder, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
 use tokio::task::JoinSet;
 
@@ -22,43 +22,47 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 impl Store for PostgresStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(self.acquires(request, by))
+        Box::pin(self.acquire_one(request, by))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(self.renews(holds, by))
+        Box::pin(self.renew_holds(holds, by))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(self.acquires_all(requests, by))
+        Box::pin(self.acquire_together(requests, by))
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(self.fences(claim, by))
+        Box::pin(self.fence_hold(claim, by))
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(self.releases(requests, by))
+        Box::pin(self.release_holds(requests, by))
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.shrinks(claim, permits, by))
+        Box::pin(self.shrink_hold(claim, permits, by))
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.abandons(request, by))
+        Box::pin(self.abandon_request(request, by))
     }
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(self.inspects(key, by))
+        Box::pin(self.inspect_lock(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.list_holders(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.forces(key, by))
+        Box::pin(self.force_free(key, by))
     }
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        Box::pin(self.rates(request, by))
+        Box::pin(self.ask_rate(request, by))
     }
 
     fn latch_set(
@@ -81,7 +85,7 @@ impl Store for PostgresStore {
     }
 
     fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
-        self.waits();
+        self.note_wait();
         let name = Param::bytes(self.name(&place.key));
         let params = vec![name, Param::bytes(owner(place.owner))];
         Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_wait($1, $2)", params, by))
@@ -155,11 +159,11 @@ impl Store for PostgresStore {
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(self.finds(by))
+        Box::pin(self.collect_findings(by))
     }
 
     fn log_findings(&self, by: Instant) -> Logged<'_> {
-        Box::pin(self.logs(by))
+        Box::pin(self.log_all(by))
     }
 
     fn link(&self) -> Link {

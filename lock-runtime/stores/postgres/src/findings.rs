@@ -18,7 +18,7 @@ const QUESTION: &str = "SELECT
     pg_is_in_recovery() AS is_standby";
 
 impl PostgresStore {
-    async fn asks(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+    async fn ask_server(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let clock = &self.pool.clock;
         let connection = self.connection(by).await?;
         let busy = connection.begin();
@@ -48,8 +48,11 @@ impl PostgresStore {
 
 impl PostgresStore {
     /// All findings.
-    pub(crate) async fn finds(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        let mut servers = self.asks(by).await?;
+    pub(crate) async fn collect_findings(
+        &self,
+        by: Instant,
+    ) -> Result<Vec<ServerHealth>, StoreError> {
+        let mut servers = self.ask_server(by).await?;
         if let Some(server) = servers.first_mut() {
             server.findings.extend(self.deafness(by).await);
         }
@@ -57,8 +60,8 @@ impl PostgresStore {
     }
 
     /// Logs all findings but one, which is logged where it is found.
-    pub(crate) async fn logs(&self, by: Instant) -> bool {
-        let servers = self.asks(by).await;
+    pub(crate) async fn log_all(&self, by: Instant) -> bool {
+        let servers = self.ask_server(by).await;
         servers.iter().flatten().for_each(ServerHealth::log);
         servers.is_ok()
     }

@@ -12,11 +12,11 @@ use lock_store::{Instant, Mutex};
 use crate::connection::Connection;
 
 /// The connection of a statement, and when it was sent.
-type Sent = (Weak<Connection>, Instant);
+type SentBy = (Weak<Connection>, Instant);
 
 /// The last such statement of each name.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<HashMap<Vec<u8>, Sent>>);
+pub(crate) struct Flights(Mutex<HashMap<Vec<u8>, SentBy>>);
 
 /// A statement under way, which is remembered if this is dropped before it [lands](Self::land). One
 /// for many callers is remembered from its beginning: each of them may leave.
@@ -85,7 +85,7 @@ impl Flight<'_> {
         }
         let own = Arc::downgrade(self.connection);
         for name in self.names {
-            let is_over = |(other, sent): &Sent| other.ptr_eq(&own) && *sent <= self.sent;
+            let is_over = |(other, sent): &SentBy| other.ptr_eq(&own) && *sent <= self.sent;
             if flights.get(name).is_some_and(is_over) {
                 flights.remove(name);
             }

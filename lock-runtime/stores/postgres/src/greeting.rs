@@ -92,7 +92,7 @@ impl Greeting {
     pub(crate) async fn of(client: &Client, server: &str) -> Result<Self, StoreError> {
         let failed = |error: Error| of_postgres(&error, server);
         let rows = client.query_typed(QUESTION, &[]).await.map_err(failed)?;
-        let row = rows.first().ok_or_else(|| says_nothing(server))?;
+        let row = rows.first().ok_or_else(|| no_answer(server))?;
         if row.try_get(0).map_err(failed)? {
             return Err(of_standby(server));
         }
@@ -140,7 +140,7 @@ impl Greeting {
     }
 }
 
-pub(crate) fn says_nothing(server: &str) -> StoreError {
+pub(crate) fn no_answer(server: &str) -> StoreError {
     let text = format!("{server}: no answer to the first question");
     StoreError::new(StoreErrorKind::Refused, text)
 }

@@ -9,12 +9,12 @@ const QUESTION: &str = "SELECT system_identifier, ('x' || pg_catalog.substr( \
     FROM pg_catalog.pg_control_system()";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     system: i64,
     timeline: i64,
 }
 
-impl Identity {
+impl ServerIdentity {
     /// `None` if the server does not tell, as some that are only like PostgreSQL.
     pub(crate) async fn of(client: &Client) -> Option<Self> {
         let rows = client.query_typed(QUESTION, &[]).await.ok()?;
@@ -26,13 +26,13 @@ impl Identity {
     }
 }
 
-/// That of the server which was used last.
+/// The identity of the server that was used last.
 #[derive(Debug, Default)]
-pub(crate) struct KnownIdentity(Mutex<Seen>);
+pub(crate) struct KnownIdentity(Mutex<SeenIdentity>);
 
 #[derive(Debug, Default)]
-struct Seen {
-    last: Option<Identity>,
+struct SeenIdentity {
+    last: Option<ServerIdentity>,
     /// A server of another system was refused.
     is_other_there: bool,
 }
@@ -40,7 +40,7 @@ struct Seen {
 impl KnownIdentity {
     /// Refuses a primary that another one has replaced, and a server of another system as long as
     /// one of the known system may be there.
-    pub(crate) fn check(&self, found: Identity, server: &str) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, found: ServerIdentity, server: &str) -> Result<(), StoreError> {
         let mut seen = self.0.lock();
         let refused = |text: String| {
             let error = StoreError::new(StoreErrorKind::ReadOnly, format!("{server}: {text}"));
@@ -66,7 +66,7 @@ impl KnownIdentity {
     }
 
     /// True if another server is used since.
-    pub(crate) fn is_past(&self, found: Identity) -> bool {
+    pub(crate) fn is_past(&self, found: ServerIdentity) -> bool {
         self.0.lock().last.is_some_and(|last| last != found)
     }
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_replaced_primary_and_another_system_are_refused() {
         let known = KnownIdentity::default();
-        let check = |system, timeline| known.check(Identity { system, timeline }, "h:1");
+        let check = |system, timeline| known.check(ServerIdentity { system, timeline }, "h:1");
         check(7, 1).unwrap();
         check(7, 2).unwrap();
         let said = check(7, 1).unwrap_err().to_string();
@@ -102,6 +102,6 @@ mod tests {
         known.none_is_left();
         check(8, 1).unwrap();
         let (system, timeline) = (7, 2);
-        assert!(known.is_past(Identity { system, timeline }));
+        assert!(known.is_past(ServerIdentity { system, timeline }));
     }
 }

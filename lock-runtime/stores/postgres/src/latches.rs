@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_store::rules::PassLog;
 use lock_store::{
     Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState,
     RateRequest, Rated,
@@ -30,19 +31,37 @@ fn of_call(name: Vec<u8>, call: &LatchCall) -> Vec<Param> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn rates(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
-        let statement = Statement::new(
-            "SELECT delay, left_over FROM lock_store.rate($1, $2, $3, $4, $5)",
-            vec![
-                Param::bytes(self.name(&request.key)),
-                Param::long(nanos(request.interval)),
-                Param::long(request.burst.into()),
-                Param::long(request.tokens.into()),
-                Param::long(nanos(request.wait)),
-            ],
+    pub(crate) async fn ask_rate(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
+        let key = Param::bytes(self.name(&request.key));
+        let (most, wanted) = (
+            Param::long(request.burst.into()),
+            Param::long(request.tokens.into()),
         );
+        let time: fn(u64) -> Duration;
+        let statement = if let Some(window) = request.window {
+            time = Duration::from_micros;
+            let share = PassLog::share(request.burst, window);
+            Statement::new(
+                "SELECT delay, left_over FROM lock_store.rate_at_most($1, $2, $3, $4, $5, $6)",
+                vec![
+                    key,
+                    Param::long(micros(window)),
+                    most,
+                    wanted,
+                    Param::long(nanos(request.wait) / 1_000),
+                    Param::long(micros(share)),
+                ],
+            )
+        } else {
+            time = Duration::from_nanos;
+            let (interval, wait) = (nanos(request.interval), nanos(request.wait));
+            Statement::new(
+                "SELECT delay, left_over FROM lock_store.rate($1, $2, $3, $4, $5)",
+                vec![key, Param::long(interval), most, wanted, Param::long(wait)],
+            )
+        };
         let read = |row: Values<'_>| {
-            let delay = Duration::from_nanos(unsigned(row.get("delay")?));
+            let delay = time(unsigned(row.get("delay")?));
             let left: Option<i64> = row.get("left_over")?;
             Ok(left.map_or(Rated::Limited { retry_after: delay }, |left| {
                 let left = count(left);
@@ -104,7 +123,7 @@ impl PostgresStore {
         let none = || (LatchCounted::NotSet, Vec::new());
         let answer = self.call(by, statement, one(read, none)).await?;
         let (counted, told) = answer.value;
-        self.tell_granted_now(told, by).await;
+        self.notify_granted_now(told, by).await;
         Ok(Answer::new(counted, answer.link))
     }
 

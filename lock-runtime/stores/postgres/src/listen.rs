@@ -28,11 +28,11 @@ const COMES_WITHIN: Duration = Duration::from_millis(400);
 const SENDS: usize = 2;
 /// After this time, a subscription that heard nothing is tried again.
 const TRIES_AGAIN: Duration = Duration::from_secs(60);
-/// After so many failures in a row it is not only the server that restarts.
+/// After this many failures in a row it is not only the server that restarts.
 const FAILURES: u32 = 3;
-/// So many sessions of a pooler are looked through, and for so long each, for the one that was told
-/// to listen.
+/// The number of sessions of a pooler that are looked through for the one that was told to listen.
 const UNLISTENS: usize = 8;
+/// The time for each of these sessions.
 const UNLISTENS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Whether a client hears what others tell it.
@@ -79,7 +79,7 @@ pub(crate) struct Subscriber {
 }
 
 /// How a subscription ended.
-enum End {
+enum SubscriptionEnd {
     /// It was proved, and its connection is gone.
     Gone,
     /// It could not be made.
@@ -100,11 +100,11 @@ impl Subscriber {
         loop {
             let mut pause = None;
             let found = match self.subscribe().await {
-                End::Gone => {
+                SubscriptionEnd::Gone => {
                     failures = 1;
                     Hearing::Unknown
                 }
-                End::Failed(error) => {
+                SubscriptionEnd::Failed(error) => {
                     failures += 1;
                     tracing::debug!(error, "a connection to listen on fails");
                     let is_only_this = failures >= FAILURES && self.others_work();
@@ -113,7 +113,7 @@ impl Subscriber {
                         true => Hearing::Deaf(format!("it can't listen ({error})").into()),
                     }
                 }
-                End::Silent => {
+                SubscriptionEnd::Silent => {
                     pause = Some(TRIES_AGAIN);
                     Hearing::Deaf(
                         "`LISTEN` is accepted and nothing is heard, as behind a pooler that gives \
@@ -138,13 +138,13 @@ impl Subscriber {
         pool.is_some_and(|pool| pool.is_connected())
     }
 
-    async fn subscribe(&self) -> End {
+    async fn subscribe(&self) -> SubscriptionEnd {
         let connected = self.route.connect(&self.clock, greet).await;
         let (session, mut messages) = match connected {
             Ok(Session {
                 client, messages, ..
             }) => (client, messages),
-            Err(error) => return End::Failed(error.detail().to_owned()),
+            Err(error) => return SubscriptionEnd::Failed(error.detail().to_owned()),
         };
         let proof = Notify::new();
         let hears = async {
@@ -162,8 +162,8 @@ impl Subscriber {
         };
         tokio::select! {
             () = hears => match self.hearing.borrow().is_proved() {
-                true => End::Gone,
-                false => End::Failed("the connection ended".to_owned()),
+                true => SubscriptionEnd::Gone,
+                false => SubscriptionEnd::Failed("the connection ended".to_owned()),
             },
             end = self.listen(&session, &proof) => end,
         }
@@ -180,16 +180,16 @@ impl Subscriber {
     }
 
     /// Ends if it can't, or hears nothing.
-    async fn listen(&self, session: &Client, proof: &Notify) -> End {
+    async fn listen(&self, session: &Client, proof: &Notify) -> SubscriptionEnd {
         let channel = channel(self.client);
         let listens = format!("LISTEN {channel}; SELECT pg_backend_pid()");
         let process = match self.in_time(session.simple_query(&listens)).await {
             Ok(rows) => process(&rows),
-            Err(text) => return End::Failed(text),
+            Err(text) => return SubscriptionEnd::Failed(text),
         };
         for _ in 0..SENDS {
-            if let Err(text) = self.tell_itself().await {
-                return End::Failed(text);
+            if let Err(text) = self.notify_itself().await {
+                return SubscriptionEnd::Failed(text);
             }
             let by = self.clock.now() + COMES_WITHIN;
             if self.clock.by(by, proof.notified()).await.is_some() {
@@ -199,7 +199,7 @@ impl Subscriber {
             }
         }
         self.unlisten(&channel, process).await;
-        End::Silent
+        SubscriptionEnd::Silent
     }
 
     /// As far as the pooler allows: it gives another session as long as one is in a transaction.
@@ -228,7 +228,7 @@ impl Subscriber {
     }
 
     /// Over another session.
-    async fn tell_itself(&self) -> Result<(), String> {
+    async fn notify_itself(&self) -> Result<(), String> {
         let pool = self.pool.upgrade().ok_or("the client is closed")?;
         let by = self.clock.now() + self.route.limit;
         let connection = pool.get(by).await.map_err(|error| error.to_string())?;

@@ -11,10 +11,10 @@ use crate::news;
 use crate::rows::{Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{Reply, Together};
+use crate::together::{StatementReply, Together};
 
-type Done<T> = Reply<T>;
-pub(crate) type Told = Vec<news::Granted>;
+type Done<T> = StatementReply<T>;
+pub(crate) type Told = Vec<news::GrantNews>;
 
 impl Batched for Release {
     type Replied = Released;
@@ -27,8 +27,8 @@ impl Batched for Release {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> Reply<Vec<Released>> {
-        store.releases_many(&requests, by).await
+    ) -> StatementReply<Vec<Released>> {
+        store.release_many(&requests, by).await
     }
 }
 
@@ -51,21 +51,21 @@ pub(crate) fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
 }
 
 impl PostgresStore {
-    pub(crate) fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
+    pub(crate) fn notify_all<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
         answer.map(|(value, told)| {
-            self.tell_granted(told);
+            self.notify_granted(told);
             value
         })
     }
 
-    /// The same, and waits until all are told: the program may end after this.
-    async fn tell_now<T>(&self, answer: Answer<(T, Told)>, by: Instant) -> Answer<T> {
+    /// Notifies, and waits until all are told: the program may end after this.
+    async fn notify_all_now<T>(&self, answer: Answer<(T, Told)>, by: Instant) -> Answer<T> {
         let (value, told) = answer.value;
-        self.tell_granted_now(told, by).await;
+        self.notify_granted_now(told, by).await;
         Answer::new(value, answer.link)
     }
 
-    pub(crate) async fn acquires_all(
+    pub(crate) async fn acquire_together(
         &self,
         requests: Vec<Acquire>,
         by: Instant,
@@ -86,10 +86,10 @@ impl PostgresStore {
         let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
         let none = || (AcquiredAll::Busy(0), Told::new());
         let answer = self.call(by, statement, one(read, none));
-        Ok(self.tell(answer.await?))
+        Ok(self.notify_all(answer.await?))
     }
 
-    pub(crate) async fn renews(&self, holds: Vec<Renewal>, by: Instant) -> Done<Vec<Renewed>> {
+    pub(crate) async fn renew_holds(&self, holds: Vec<Renewal>, by: Instant) -> Done<Vec<Renewed>> {
         let all = holds.iter();
         let parts = all.clone().map(|hold| part(&hold.claim));
         let names = all.clone().map(|hold| self.name(&hold.claim.key));
@@ -124,7 +124,7 @@ impl PostgresStore {
         self.call(by, statement, read).await
     }
 
-    pub(crate) async fn fences(&self, claim: Claim, by: Instant) -> Done<Fenced> {
+    pub(crate) async fn fence_hold(&self, claim: Claim, by: Instant) -> Done<Fenced> {
         let params = of_claim(self.name(&claim.key), &claim);
         let statement = Statement::new("SELECT lock_store.fence($1, $2, $3, $4) AS token", params);
         let read = |row: Values<'_>| {
@@ -137,7 +137,7 @@ impl PostgresStore {
         self.call(by, statement, one(read, || Fenced::Gone)).await
     }
 
-    pub(crate) async fn releases(
+    pub(crate) async fn release_holds(
         &self,
         mut requests: Vec<Release>,
         by: Instant,
@@ -149,10 +149,10 @@ impl PostgresStore {
             let answer = self.together(name, request, by).await?;
             return Ok(answer.map(|released| vec![released]));
         }
-        self.releases_many(&requests, by).await
+        self.release_many(&requests, by).await
     }
 
-    async fn releases_many(&self, requests: &[Release], by: Instant) -> Done<Vec<Released>> {
+    async fn release_many(&self, requests: &[Release], by: Instant) -> Done<Vec<Released>> {
         if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
@@ -163,7 +163,7 @@ impl PostgresStore {
             );
             let none = || (Released::NotHeld, Told::new());
             let answer = self.call_for_many(by, statement, one(ended, none)).await?;
-            let released = self.tell_now(answer, by).await;
+            let released = self.notify_all_now(answer, by).await;
             return Ok(released.map(|released| vec![released]));
         }
         let all = requests.iter();
@@ -194,31 +194,41 @@ impl PostgresStore {
             Ok((ended, told))
         };
         let answer = self.call_for_many(by, statement, read).await?;
-        Ok(self.tell_now(answer, by).await)
+        Ok(self.notify_all_now(answer, by).await)
     }
 
-    /// One that ends a hold, or a part of it.
-    async fn ends(&self, sql: &'static str, params: Vec<Param>, by: Instant) -> Done<Released> {
+    /// Carries out a statement that ends a hold, or a part of it.
+    async fn end_claim(
+        &self,
+        sql: &'static str,
+        params: Vec<Param>,
+        by: Instant,
+    ) -> Done<Released> {
         let none = || (Released::NotHeld, Told::new());
         let answer = self.call(by, Statement::new(sql, params), one(ended, none));
         let answer = answer.await?;
-        Ok(self.tell_now(answer, by).await)
+        Ok(self.notify_all_now(answer, by).await)
     }
 
-    pub(crate) async fn shrinks(&self, claim: Claim, permits: u32, by: Instant) -> Done<Released> {
+    pub(crate) async fn shrink_hold(
+        &self,
+        claim: Claim,
+        permits: u32,
+        by: Instant,
+    ) -> Done<Released> {
         let mut params = of_claim(self.name(&claim.key), &claim);
         params.push(Param::Int(Some(i32::try_from(permits).unwrap_or(i32::MAX))));
         let sql = "SELECT held, told, tokens FROM lock_store.shrink($1, $2, $3, $4, $5)";
-        self.ends(sql, params, by).await
+        self.end_claim(sql, params, by).await
     }
 
-    pub(crate) async fn abandons(&self, request: Acquire, by: Instant) -> Done<Released> {
+    pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Done<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
-        self.ends(sql, params, by).await
+        self.end_claim(sql, params, by).await
     }
 
-    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
+    pub(crate) async fn inspect_lock(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
         let statement = Statement::new(
             "SELECT code, holder, permits, remaining, holders, waiting, taken, of_all \
              FROM lock_store.inspect($1)",
@@ -228,7 +238,20 @@ impl PostgresStore {
             .await
     }
 
-    pub(crate) async fn forces(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
+    pub(crate) async fn list_holders(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Done<Option<Vec<FoundHolder>>> {
+        let statement = Statement::new(
+            "SELECT code, owners, shares FROM lock_store.holders($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        self.call(by, statement, one(|row| holders(&row), || None))
+            .await
+    }
+
+    pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
         let statement = Statement::new(
             "SELECT held, told, tokens FROM lock_store.force_release($1)",
             vec![Param::bytes(self.name(&key))],
@@ -236,7 +259,7 @@ impl PostgresStore {
         let read = |row: Values<'_>| Ok((row.get("held")?, row.told()?));
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
         let answer = answer.await?;
-        Ok(self.tell_now(answer, by).await)
+        Ok(self.notify_all_now(answer, by).await)
     }
 }
 
@@ -264,6 +287,24 @@ fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     })
 }
 
+fn found(holder: &[u8], permits: Option<i32>) -> Option<FoundHolder> {
+    owner_of(holder).map(|owner| FoundHolder::Owner {
+        owner,
+        kept: is_kept(holder),
+        permits: permits.map(i32::unsigned_abs),
+    })
+}
+
+fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
+    if row.get::<i32>("code")? == 2 {
+        return Ok(None);
+    }
+    let (owners, shares): (Vec<&[u8]>, Vec<i32>) = (row.get("owners")?, row.get("shares")?);
+    let all = owners.into_iter().zip(shares);
+    let all = all.filter_map(|(owner, share)| found(owner, (share > 0).then_some(share)));
+    Ok(Some(all.collect()))
+}
+
 fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
@@ -271,12 +312,7 @@ fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
     let waiting: i64 = row.get("waiting")?;
     let mut found = LockFound::free(usize::try_from(waiting).unwrap_or(0));
     if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
-        let permits: Option<i32> = row.get("permits")?;
-        found.holder = owner_of(holder).map(|owner| FoundHolder::Owner {
-            owner,
-            kept: is_kept(holder),
-            permits: permits.map(i32::unsigned_abs),
-        });
+        found.holder = self::found(holder, row.get("permits")?);
         found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
         let holders: Option<i64> = row.get("holders")?;
         found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);

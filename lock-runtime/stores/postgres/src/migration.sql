@@ -183,6 +183,16 @@ CREATE TABLE IF NOT EXISTS lock_store.rate (
     debt bigint NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
+-- An exact limit's lines in the order of passing. `at` and `ends` are microseconds since 1970,
+-- `times` are microseconds after `at`.
+CREATE TABLE IF NOT EXISTS lock_store.pass_log (
+    name bytea PRIMARY KEY,
+    at bigint NOT NULL,
+    times bigint[] NOT NULL,
+    counts integer[] NOT NULL,
+    ends bigint NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+
 CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
 LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ SELECT 1 $$;
@@ -890,6 +900,30 @@ BEGIN
     SELECT count(*) INTO waiting FROM place WHERE name = n;
 END $$;
 
+-- All holders, up to a thousand.
+CREATE OR REPLACE FUNCTION lock_store.holders(
+    n bytea, OUT code integer, OUT owners bytea[], OUT shares integer[]
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+BEGIN
+    PERFORM expect_primary();
+    code := 0;
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(x.owner), '{}'), coalesce(array_agg(x.permits), '{}')
+    INTO owners, shares
+    FROM (
+        SELECT h.owner, 0 AS permits FROM hold h
+        WHERE h.name = n AND h.owner IS NOT NULL AND h.ends > t
+        UNION ALL
+        SELECT s.owner, s.permits FROM share s WHERE s.name = n AND s.ends > t
+        LIMIT 1000
+    ) x;
+END $$;
+
 -- For use in a transaction of your own: fails unless the lock is held with this token. Until the
 -- transaction ends, nobody else gets the lock, also if its lease ends meanwhile.
 CREATE OR REPLACE FUNCTION lock_store.lock_check(n bytea, fencing_token bigint) RETURNS void
@@ -965,6 +999,66 @@ BEGIN
     left_over := greatest(frame - owed, 0) / every;
     IF wanted > 0 THEN
         UPDATE rate SET at = t, turn = greatest(turns, delay), debt = owed WHERE name = n;
+    END IF;
+END $$;
+
+-- An exact limit, in microseconds. Passes within `share` have one line. `left_over` is NULL if
+-- nothing was taken.
+CREATE OR REPLACE FUNCTION lock_store.rate_at_most(
+    n bytea, frame bigint, most bigint, wanted bigint, wait bigint, share bigint,
+    OUT delay bigint, OUT left_over bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    l pass_log;
+    t bigint;
+    past bigint;
+    moments bigint[];
+    numbers integer[];
+    size integer;
+    taken bigint := wanted;
+BEGIN
+    LOOP
+        SELECT * INTO l FROM pass_log WHERE name = n FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO pass_log (name, at, times, counts, ends) VALUES (n, 0, '{}', '{}', 0)
+        ON CONFLICT (name) DO NOTHING;
+    END LOOP;
+    t := micros(clock_timestamp());
+    past := greatest(t - l.at, 0);
+    SELECT array_agg(x.moment - past ORDER BY x.line), array_agg(x.number ORDER BY x.line)
+    INTO moments, numbers
+    FROM unnest(l.times, l.counts) WITH ORDINALITY x (moment, number, line)
+    WHERE x.moment - past > -frame;
+    size := coalesce(array_length(moments, 1), 0);
+    delay := greatest(moments[size], 0);
+    FOR i IN REVERSE size..1 LOOP
+        taken := taken + numbers[i];
+        IF taken > most THEN
+            delay := greatest(delay, moments[i] + frame);
+            EXIT;
+        END IF;
+    END LOOP;
+    IF delay > wait THEN
+        -- If the clock was set back, all would be refused for that long. The log counts from now.
+        IF t < l.at THEN
+            UPDATE pass_log SET at = t, times = moments, counts = numbers,
+                ends = t + greatest(moments[size], 0) + frame
+            WHERE name = n;
+        END IF;
+        RETURN;
+    END IF;
+    left_over := CASE delay WHEN 0 THEN greatest(most - taken, 0) ELSE 0 END;
+    IF wanted > 0 THEN
+        IF moments[size] = delay OR delay - moments[size - 1] <= share THEN
+            moments[size] := delay;
+            numbers[size] := numbers[size] + wanted;
+        ELSE
+            moments[size + 1] := delay;
+            numbers[size + 1] := wanted;
+        END IF;
+        UPDATE pass_log SET at = t, times = moments, counts = numbers, ends = t + delay + frame
+        WHERE name = n;
     END IF;
 END $$;
 
@@ -1145,6 +1239,10 @@ BEGIN
     DELETE FROM rate WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM rate WHERE at + debt < micros(old) * 1000
         LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
+    DELETE FROM pass_log WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM pass_log WHERE ends < micros(old) LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS removed = ROW_COUNT;
     more := more OR removed = most;
     DELETE FROM latch_call WHERE ctid = ANY (ARRAY(

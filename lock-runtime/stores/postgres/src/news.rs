@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner};
+use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner, RevokeAnswer};
 
 /// An owner that was granted its lock, and its first token.
-pub(crate) type Granted = (Owner, Option<u64>);
+pub(crate) type GrantNews = (Owner, Option<u64>);
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// A hint that these owners, of one client, were granted their locks, or that a latch has
     /// opened.
-    Granted(Vec<Granted>),
+    Granted(Vec<GrantNews>),
     /// A message about a key of this namespace.
     Told {
         namespace: String,
@@ -25,7 +25,7 @@ pub(crate) enum News {
 
 /// PostgreSQL's limit.
 const LONGEST: usize = 7999;
-/// So many grants are never too long.
+/// This many grants are never too long.
 const GRANTS: usize = 200;
 
 /// The channel of a client.
@@ -52,7 +52,7 @@ fn read_hex(text: &str) -> Option<String> {
 
 impl News {
     /// The grants of each client.
-    pub(crate) fn granted(grants: Vec<Granted>) -> Vec<(ClientId, Self)> {
+    pub(crate) fn granted(grants: Vec<GrantNews>) -> Vec<(ClientId, Self)> {
         let mut of_clients = BTreeMap::<_, Vec<_>>::new();
         for grant in grants {
             of_clients.entry(grant.0.client).or_default().push(grant);
@@ -95,6 +95,21 @@ impl News {
                         let name = hex(name);
                         format!("1 holds {:032x} {namespace} {key} {held} {name}", client.0)
                     }
+                    ClientMessage::Revoke {
+                        asker, owner, only, ..
+                    } => {
+                        let only = only.as_deref().map_or_else(|| "-".to_owned(), hex);
+                        format!("1 revoke {:032x} {namespace} {key} {owner} {only}", asker.0)
+                    }
+                    ClientMessage::Revoking {
+                        owner,
+                        name,
+                        answer,
+                        ..
+                    } => {
+                        let (word, name) = (answer.word(), hex(name));
+                        format!("1 revoking {owner} {namespace} {key} {word} {name}")
+                    }
                 }
             }
         };
@@ -134,6 +149,27 @@ impl News {
                         "-" => None,
                         held => Some(Duration::from_micros(number(held)?)),
                     },
+                },
+            },
+            ["1", "revoke", asker, namespace, key, owner, only] => Self::Told {
+                namespace: read_hex(namespace)?,
+                message: ClientMessage::Revoke {
+                    key: LockKey::from(read_hex(key)?),
+                    asker: id(asker)?,
+                    owner: Owner::parse(owner)?,
+                    only: match only {
+                        "-" => None,
+                        only => Some(read_hex(only)?.into()),
+                    },
+                },
+            },
+            ["1", "revoking", owner, namespace, key, word, name] => Self::Told {
+                namespace: read_hex(namespace)?,
+                message: ClientMessage::Revoking {
+                    key: LockKey::from(read_hex(key)?),
+                    owner: Owner::parse(owner)?,
+                    name: read_hex(name)?.into(),
+                    answer: RevokeAnswer::of_word(word)?,
                 },
             },
             _ => return None,
@@ -187,6 +223,24 @@ mod tests {
                 client: ClientId(8),
                 name: "orders".into(),
                 held_for: None,
+            }),
+            told(ClientMessage::Revoke {
+                key: "a b".into(),
+                asker: ClientId(7),
+                owner,
+                only: None,
+            }),
+            told(ClientMessage::Revoke {
+                key: "k".into(),
+                asker: ClientId(7),
+                owner,
+                only: Some("-".into()),
+            }),
+            told(ClientMessage::Revoking {
+                key: "k".into(),
+                owner,
+                name: "orders".into(),
+                answer: RevokeAnswer::Refuses,
             }),
         ] {
             let written = news.write().unwrap();

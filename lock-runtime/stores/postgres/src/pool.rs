@@ -27,13 +27,13 @@ pub(crate) struct Pool {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     hearer: Hearer,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Changes when an attempt to connect has ended.
     attempts: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     connections: Vec<Arc<Connection>>,
     opening: usize,
     /// The number of attempts that failed, and why the last one did.
@@ -60,7 +60,7 @@ enum Choice {
     Closed,
 }
 
-impl State {
+impl PoolState {
     /// Notes that there is a connection. True if there was none before.
     fn is_up(&mut self, now: Instant) -> bool {
         let is_first = self.since.is_none() && !self.is_closed;

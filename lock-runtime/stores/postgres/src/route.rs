@@ -12,13 +12,13 @@ use tokio_postgres::{Client, Config};
 
 use crate::errors::of_postgres;
 use crate::identity::KnownIdentity;
-use crate::transport::{Messages, Transport};
+use crate::transport::{SessionMessages, Transport};
 
 const SLOW: &str = "connecting takes too long";
 
 /// A host of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct HostPlace {
     /// What certificates must name, and what people read.
     pub(crate) host: Host,
     /// Where it is, if the URL says that apart from its name.
@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) port: u16,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for HostPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Host::Tcp(host) if host.contains(':') => write!(f, "[{host}]:{}", self.port),
@@ -40,7 +40,7 @@ impl fmt::Display for Place {
 /// One address of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    place: Place,
+    place: HostPlace,
     /// `None` for a socket of this machine.
     ip: Option<IpAddr>,
 }
@@ -59,7 +59,7 @@ impl fmt::Display for Address {
 /// An open session.
 pub(crate) struct Session {
     pub(crate) client: Client,
-    pub(crate) messages: Messages,
+    pub(crate) messages: SessionMessages,
     /// For people.
     pub(crate) server: String,
     /// When there should be another one with new credentials.
@@ -69,7 +69,7 @@ pub(crate) struct Session {
 /// Where to, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<HostPlace>,
     /// Without hosts.
     pub(crate) config: Config,
     pub(crate) transport: Transport,
@@ -184,10 +184,10 @@ impl Route {
 /// All names are looked up beside each other, so that one whose name server is silent leaves the
 /// others their time.
 async fn addresses_of<'p, L>(
-    places: &'p [Place],
+    places: &'p [HostPlace],
     clock: &Clock,
     by: Instant,
-    look_up: impl Fn(&'p Place) -> L,
+    look_up: impl Fn(&'p HostPlace) -> L,
 ) -> (Vec<Address>, Vec<StoreError>)
 where
     L: Future<Output = std::io::Result<Vec<Address>>>,
@@ -204,7 +204,7 @@ where
     (addresses, errors)
 }
 
-async fn resolve(place: &Place) -> std::io::Result<Vec<Address>> {
+async fn resolve(place: &HostPlace) -> std::io::Result<Vec<Address>> {
     let of = |ip| Address {
         place: place.clone(),
         ip,
@@ -220,7 +220,7 @@ async fn resolve(place: &Place) -> std::io::Result<Vec<Address>> {
     })
 }
 
-fn unresolved(place: &Place, why: &str) -> StoreError {
+fn unresolved(place: &HostPlace, why: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Disconnected, format!("{place}: {why}"))
 }
 
@@ -233,12 +233,12 @@ mod tests {
     #[tokio::test]
     async fn a_name_whose_lookup_hangs_leaves_the_others_their_time() {
         let clock = Clock::new(Handle::current());
-        let places = ["silent", "good"].map(|host| Place {
+        let places = ["silent", "good"].map(|host| HostPlace {
             host: Host::Tcp(host.to_owned()),
             at: None,
             port: 5432,
         });
-        let look_up = async |place: &Place| {
+        let look_up = async |place: &HostPlace| {
             if place == &places[0] {
                 std::future::pending::<()>().await;
             }

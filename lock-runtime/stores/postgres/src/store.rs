@@ -17,7 +17,7 @@ use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
 use crate::flights::Flights;
 use crate::hearer::Hearer;
 use crate::listen::Hearing;
-use crate::news::{Granted, News};
+use crate::news::{GrantNews, News};
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
 use crate::statement::{LINK, Param, Statement};
@@ -26,9 +26,9 @@ use crate::together::Together;
 /// How long after its time limit a statement may still begin: clocks drift, and a server is slow.
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
-/// A statement that could not get at a row is repeated after this,
+/// The pause before a statement that could not get at a row is repeated.
 const KEPT_PAUSE: Duration = Duration::from_millis(20);
-/// if so much time is left.
+/// The least time that must be left for a repeat.
 const KEPT_TRY: Duration = Duration::from_millis(100);
 
 /// A client's handle.
@@ -89,8 +89,8 @@ impl PostgresStore {
         Ok(Answer::new(value, LINK))
     }
 
-    /// The same for requests of several callers. What any of them asks of the same names afterwards
-    /// does not overtake it.
+    /// Carries out a statement for several callers. What any of them asks of the same names
+    /// afterwards does not overtake it.
     pub(crate) async fn call_for_many<T>(
         &self,
         by: Instant,
@@ -175,7 +175,7 @@ impl PostgresStore {
 
     /// Tells those whose turn has come. This client is told at once. The others are told by a task,
     /// which ends also if the caller does not wait for it.
-    pub(crate) fn tell_granted(&self, granted: Vec<Granted>) -> Option<oneshot::Receiver<()>> {
+    pub(crate) fn notify_granted(&self, granted: Vec<GrantNews>) -> Option<oneshot::Receiver<()>> {
         let (own, others): (Vec<_>, Vec<_>) = granted
             .into_iter()
             .partition(|(owner, _)| owner.client == self.client);
@@ -193,15 +193,15 @@ impl PostgresStore {
         Some(told)
     }
 
-    /// The same, and waits until it is done: the program may end after this.
-    pub(crate) async fn tell_granted_now(&self, granted: Vec<Granted>, by: Instant) {
-        if let Some(told) = self.tell_granted(granted) {
+    /// Notifies, and waits until it is done: the program may end after this.
+    pub(crate) async fn notify_granted_now(&self, granted: Vec<GrantNews>, by: Instant) {
+        if let Some(told) = self.notify_granted(granted) {
             let _ = self.pool.clock.by(by, told).await;
         }
     }
 
-    /// It may have a place from now on, which it gives up when it is closed.
-    pub(crate) fn waits(&self) {
+    /// Notes that the client may have a place from now on. It gives its places up when it closes.
+    pub(crate) fn note_wait(&self) {
         self.has_waited.store(true, Ordering::Relaxed);
         // Nobody may ask for their names again.
         self.flights.forget(self.pool.clock.now(), self.late);
@@ -214,8 +214,8 @@ impl PostgresStore {
         }
         let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
         match left.await {
-            Ok(answer) => self.tell_granted_now(answer.value, by).await,
-            Err(_) => tracing::debug!("a client's places are left to be passed over"),
+            Ok(answer) => self.notify_granted_now(answer.value, by).await,
+            Err(_) => tracing::debug!("a client's places are left to be suspended"),
         }
     }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lock_store::{Answer, Failure, Instant, Mutex};
 use tokio::sync::oneshot;
 
-/// At most so many go as one statement: a commit of more takes too long.
+/// At most this many go as one statement: a commit of more takes too long.
 const AT_ONCE: usize = 64;
 
-pub(crate) type Reply<T> = Result<Answer<T>, Failure>;
-type Line<R, T> = VecDeque<Waiting<R, T>>;
+pub(crate) type StatementReply<T> = Result<Answer<T>, Failure>;
+type Line<R, T> = VecDeque<JoinedRequest<R, T>>;
 
 /// The requests of one kind that wait, by their key's name. A name that is there has a statement
 /// under way.
@@ -19,11 +19,11 @@ pub(crate) struct Together<R, T> {
     numbers: AtomicU64,
 }
 
-pub(crate) struct Waiting<R, T> {
+pub(crate) struct JoinedRequest<R, T> {
     number: u64,
     pub(crate) request: R,
     pub(crate) by: Instant,
-    pub(crate) reply: oneshot::Sender<Reply<T>>,
+    pub(crate) reply: oneshot::Sender<StatementReply<T>>,
 }
 
 /// A request that waits. Dropped before it was sent, it is not sent.
@@ -31,7 +31,7 @@ pub(crate) struct Seat<'s, R, T> {
     together: &'s Together<R, T>,
     name: &'s [u8],
     number: u64,
-    pub(crate) replied: oneshot::Receiver<Reply<T>>,
+    pub(crate) replied: oneshot::Receiver<StatementReply<T>>,
     /// Nobody has a statement under way: this one begins it.
     pub(crate) begins: bool,
 }
@@ -51,12 +51,14 @@ impl<R, T> Together<R, T> {
         let (reply, replied) = oneshot::channel();
         let mut keys = self.keys.lock();
         let begins = !keys.contains_key(name);
-        keys.entry(name.to_vec()).or_default().push_back(Waiting {
-            number,
-            request,
-            by,
-            reply,
-        });
+        keys.entry(name.to_vec())
+            .or_default()
+            .push_back(JoinedRequest {
+                number,
+                request,
+                by,
+                reply,
+            });
         Seat {
             together: self,
             name,
@@ -67,7 +69,7 @@ impl<R, T> Together<R, T> {
     }
 
     /// The next to go. Without any, nothing is under way any more.
-    pub(crate) fn next(&self, name: &[u8]) -> Vec<Waiting<R, T>> {
+    pub(crate) fn next(&self, name: &[u8]) -> Vec<JoinedRequest<R, T>> {
         let mut keys = self.keys.lock();
         let Some(waiting) = keys.get_mut(name) else {
             return Vec::new();

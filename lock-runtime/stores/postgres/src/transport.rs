@@ -31,9 +31,9 @@ impl fmt::Debug for Transport {
 type Polled = Poll<Option<Result<AsyncMessage, Error>>>;
 
 /// What the server says on its own. Polled, it carries the bytes of a connection.
-pub(crate) struct Messages(Box<dyn FnMut(&mut Context<'_>) -> Polled + Send>);
+pub(crate) struct SessionMessages(Box<dyn FnMut(&mut Context<'_>) -> Polled + Send>);
 
-impl Messages {
+impl SessionMessages {
     /// The next one. `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<AsyncMessage> {
         poll_fn(|cx| (self.0)(cx)).await?.ok()
@@ -41,7 +41,10 @@ impl Messages {
 }
 
 impl Transport {
-    pub(crate) async fn connect(&self, config: &Config) -> Result<(Client, Messages), Error> {
+    pub(crate) async fn connect(
+        &self,
+        config: &Config,
+    ) -> Result<(Client, SessionMessages), Error> {
         match self {
             Self::Plain => over(config, NoTls).await,
             #[cfg(feature = "tls")]
@@ -50,12 +53,12 @@ impl Transport {
     }
 }
 
-async fn over<T>(config: &Config, tls: T) -> Result<(Client, Messages), Error>
+async fn over<T>(config: &Config, tls: T) -> Result<(Client, SessionMessages), Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
 {
     let (client, mut connection) = config.connect(tls).await?;
-    let messages = Messages(Box::new(move |cx| connection.poll_message(cx)));
+    let messages = SessionMessages(Box::new(move |cx| connection.poll_message(cx)));
     Ok((client, messages))
 }

@@ -22,7 +22,7 @@ pub(crate) struct Turns {
 
 /// The right to send a statement. If it is dropped before it has [ended](Self::end), the next one
 /// waits until the server has answered all.
-pub(crate) struct Turn {
+pub(crate) struct SessionTurn {
     permit: Option<OwnedSemaphorePermit>,
     client: Arc<Client>,
     clock: Clock,
@@ -38,13 +38,13 @@ impl Turns {
     }
 
     /// In the order of asking.
-    pub(crate) async fn next(&self) -> Turn {
+    pub(crate) async fn next(&self) -> SessionTurn {
         let permit = match &self.one {
             // It is never closed.
             Some(one) => Arc::clone(one).acquire_owned().await.ok(),
             None => None,
         };
-        Turn {
+        SessionTurn {
             permit,
             client: Arc::clone(&self.client),
             clock: self.clock.clone(),
@@ -52,14 +52,14 @@ impl Turns {
     }
 }
 
-impl Turn {
+impl SessionTurn {
     /// The server has answered, to the end.
     pub(crate) fn end(mut self) {
         self.permit = None;
     }
 }
 
-impl Drop for Turn {
+impl Drop for SessionTurn {
     fn drop(&mut self) {
         let Some(permit) = self.permit.take() else {
             return;

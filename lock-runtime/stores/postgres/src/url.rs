@@ -11,7 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use crate::access::Access;
-use crate::route::{Place, Route};
+use crate::route::{HostPlace, Route};
 use crate::transport::{Certificates, Transport};
 use crate::url_options::{
     OPTIONS, connect_timeout, expect_no_lot, expect_once, expect_writing, number, seconds, unknown,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) server: String,
 }
 
-type Given<'t> = Option<&'t Certificates>;
+type GivenCertificates<'t> = Option<&'t Certificates>;
 
 /// How long what was sent may stay without the acknowledgement of the other machine, unless the URL
 /// says it. Linux knows this.
@@ -103,7 +103,7 @@ pub(crate) fn read(
 
 /// A server is verified whenever there is TLS. So there is no difference between the modes that
 /// ask for it.
-fn transport(sslmode: Option<&str>, tls: Given<'_>) -> Result<Transport, ConfigError> {
+fn transport(sslmode: Option<&str>, tls: GivenCertificates<'_>) -> Result<Transport, ConfigError> {
     let is_wanted = match sslmode {
         None | Some("allow" | "prefer") => tls.is_some(),
         Some("require" | "verify-ca" | "verify-full") => true,
@@ -128,7 +128,7 @@ fn transport(sslmode: Option<&str>, tls: Given<'_>) -> Result<Transport, ConfigE
 }
 
 #[cfg(feature = "tls")]
-fn over_tls(tls: Given<'_>) -> Result<Transport, ConfigError> {
+fn over_tls(tls: GivenCertificates<'_>) -> Result<Transport, ConfigError> {
     let config = match tls {
         Some(tls) => tls.client_config()?,
         None => lock_store::Tls::new().client_config()?,
@@ -140,7 +140,7 @@ fn over_tls(tls: Given<'_>) -> Result<Transport, ConfigError> {
 }
 
 #[cfg(not(feature = "tls"))]
-fn over_tls(_: Given<'_>) -> Result<Transport, ConfigError> {
+fn over_tls(_: GivenCertificates<'_>) -> Result<Transport, ConfigError> {
     Err(ConfigError::new(
         "`sslmode` in the store's URL asks for TLS, which this build of lock-runtime does not \
          speak; switch its feature `tls` on",
@@ -186,7 +186,7 @@ fn hosts(read: &Config) -> Result<Vec<Host>, ConfigError> {
 }
 
 /// The hosts of the URL, in their order.
-fn places(read: &Config) -> Result<Vec<Place>, ConfigError> {
+fn places(read: &Config) -> Result<Vec<HostPlace>, ConfigError> {
     let (hosts, addresses) = (hosts(read)?, read.get_hostaddrs());
     let ports = read.get_ports();
     let count = hosts.len().max(addresses.len());
@@ -205,7 +205,7 @@ fn places(read: &Config) -> Result<Vec<Place>, ConfigError> {
     let place = |at: usize| {
         let address = addresses.get(at).copied();
         let host = hosts.get(at).cloned();
-        Some(Place {
+        Some(HostPlace {
             host: host.or_else(|| address.map(|address| Host::Tcp(address.to_string())))?,
             at: address,
             port: *ports.get(at).or(ports.first()).unwrap_or(&5432),
@@ -249,7 +249,7 @@ fn config(
     Ok(config)
 }
 
-/// The same server at other addresses: `host:port,host:port`.
+/// The route to the same server at other addresses: `host:port,host:port`.
 fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
     let place = |address: &str| {
         let (host, port) = address.rsplit_once(':')?;
@@ -258,13 +258,13 @@ fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
             .and_then(|host| host.strip_suffix(']'));
         let is_plain = !host.is_empty() && !host.contains(':');
         let host = of_brackets.or_else(|| is_plain.then_some(host))?;
-        Some(Place {
+        Some(HostPlace {
             host: Host::Tcp(host.to_owned()),
             at: None,
             port: port.parse().ok()?,
         })
     };
-    let places: Option<Vec<Place>> = addresses.split(',').map(place).collect();
+    let places: Option<Vec<HostPlace>> = addresses.split(',').map(place).collect();
     let places = places.ok_or_else(|| {
         ConfigError::new(
             "`listen` in the store's URL is neither `off` nor `host:port`, as \

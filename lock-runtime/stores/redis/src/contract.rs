@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound, LockKey, Logged,
-    Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreFuture,
+    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound, LockKey,
+    Logged, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
+    Store, StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -43,6 +43,10 @@ impl Store for RedisStore {
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(self.inspect_now(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.holders_now(key, by))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {

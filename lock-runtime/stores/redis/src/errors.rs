@@ -145,13 +145,13 @@ pub(crate) fn other_kind(is: &str, instead: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Misconfigured, text)
 }
 
-/// The same for a node of a cluster.
+/// The error if a node of a cluster answers a URL for another kind of Redis.
 pub(crate) fn cluster_node() -> StoreError {
     let instead = "`redis-cluster://host:port,…` (its nodes)";
     other_kind("a node of a Redis Cluster", instead)
 }
 
-/// The same for a server that has no slots.
+/// The error if a server without slots answers a URL for a cluster.
 pub(crate) fn no_cluster_node() -> StoreError {
     other_kind("a server of its own", "`redis://host:port`")
 }
@@ -227,7 +227,7 @@ pub(crate) fn shut_down() -> StoreError {
 }
 
 /// The error if a server does not answer a question about itself.
-pub(crate) fn tells_nothing() -> StoreError {
+pub(crate) fn no_self_description() -> StoreError {
     let text = "it does not answer questions about itself";
     StoreError::new(StoreErrorKind::Timeout, text)
 }

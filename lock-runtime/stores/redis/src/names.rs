@@ -204,6 +204,15 @@ impl Prefix {
         Helper { kind: "rate", lock }
     }
 
+    /// The log of a rate limiter with an exact limit. A lock and a bucket may have the same key.
+    pub(crate) fn pass_log<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+        let lock = self.lock(key);
+        Helper {
+            kind: "limit",
+            lock,
+        }
+    }
+
     /// `owner` made the call or has the place. A look has no owner.
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
@@ -268,7 +277,7 @@ impl Prefix {
         client_channel(self.of(key), client)
     }
 
-    /// The same in the client's own namespace.
+    /// The channel on which a client hears others, in its own namespace.
     pub(crate) fn own_channel(&self, client: ClientId) -> String {
         client_channel(&self.namespace, client)
     }
@@ -349,7 +358,8 @@ mod tests {
                     Shown(names.fence).to_string(),
                 );
                 let bucket = Shown(namespace.bucket(&key)).to_string();
-                for helper in [queue, fence, bucket, latch.waiters, latch.call] {
+                let log = Shown(namespace.pass_log(&key)).to_string();
+                for helper in [queue, fence, bucket, log, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
             }

@@ -44,11 +44,13 @@ scripts! {
     FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
     FENCE = "tokens.lua", "version.lua", "lib.lua", "fence.lua";
     INSPECT = "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
+    HOLDERS = "tokens.lua", "version.lua", "lib.lua", "holders.lua";
     RENEW = "renew.lua";
     QUORUM_TAKE = "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
     QUORUM_CONFIRM = "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
     QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
     RATE = "version.lua", "rate.lua";
+    LIMIT = "version.lua", "limit.lua";
     RIGHTS = "rights.lua";
     NEEDS = "needs.lua";
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
@@ -97,7 +99,7 @@ impl Form {
         &self.hash
     }
 
-    /// The same command with the script's text.
+    /// The command with the script's text instead of its hash.
     pub(crate) fn by_text(&self, by_hash: &Command) -> Command {
         let mut command = Command::new("EVAL");
         command.arg(&self.code).with_rest_of(by_hash, 2);

@@ -60,7 +60,7 @@ impl RedisStore {
         let fails_over = !matches!(topology, Topology::Server(_));
         let replication = replicas.map(|replicas| {
             let policy = replicas.check(context.timeouts.command)?;
-            let listener = Nobody::listens();
+            let listener = Nobody::listener();
             let context = ClientContext {
                 listener,
                 needs: Needs::Confirmation,

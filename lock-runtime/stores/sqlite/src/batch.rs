@@ -40,7 +40,7 @@ pub(crate) type Jobs = Vec<Box<dyn Job>>;
 pub(crate) fn fail(jobs: Jobs, error: &StoreError, unknown: Option<Link>) {
     for job in jobs {
         let error = error.clone();
-        job.ends(Some(Failure::new(error, unknown)));
+        job.finish(Some(Failure::new(error, unknown)));
     }
 }
 
@@ -63,7 +63,7 @@ impl Opened {
             awaited: Vec::new(),
         };
         opened.sender.send(after.mails);
-        opened.clear_files(&after.over);
+        opened.clear_files(&after.ended_files);
         let files = opened.files();
         opened
             .folder
@@ -99,8 +99,8 @@ impl Opened {
         files.collect::<rusqlite::Result<_>>().ok()
     }
 
-    fn clear_files(&self, over: &[String]) {
-        for name in over {
+    fn clear_files(&self, ended_files: &[String]) {
+        for name in ended_files {
             self.folder.clear(name);
         }
     }
@@ -119,7 +119,7 @@ impl Opened {
         let Some(mut jobs) = self.begin(jobs, is_late)? else {
             return Ok(());
         };
-        jobs.retain(|job| job.starts());
+        jobs.retain(|job| job.begin());
         self.in_transaction(jobs, is_late);
         Ok(())
     }
@@ -230,9 +230,9 @@ impl Opened {
         self.seen = Some(change.wrapping_add(wrote.into()));
         self.sender.send(after.mails);
         for job in jobs {
-            job.ends(None);
+            job.finish(None);
         }
-        self.clear_files(&after.over);
+        self.clear_files(&after.ended_files);
         self.awaited.extend(after.awaited);
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lock_store::rules;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockFound, LockKey,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
+    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockFound,
+    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
     StoreFuture,
 };
 
@@ -14,7 +14,7 @@ use crate::mail::News;
 use crate::mailbox::LINK;
 use crate::store::SqliteStore;
 use crate::worker::LOOKS_EACH;
-use crate::{latch, lock, rate};
+use crate::{latch, lock, pass_log, rate};
 
 impl Store for SqliteStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
@@ -72,6 +72,11 @@ impl Store for SqliteStore {
         self.call_lock(by, name, move |record| rules::inspect(record))
     }
 
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        let name = self.name(&key);
+        self.call_lock(by, name, move |record| rules::holders(record))
+    }
+
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         let name = self.name(&key);
         self.call_lock(by, name, move |record| rules::force_release(record))
@@ -79,7 +84,10 @@ impl Store for SqliteStore {
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
         let name = self.name(&request.key);
-        self.call(by, move |step| rate::take(step, &name, &request))
+        self.call(by, move |step| match request.window {
+            Some(window) => pass_log::take(step, &name, window, &request),
+            None => rate::take(step, &name, &request),
+        })
     }
 
     fn latch_set(
@@ -128,8 +136,8 @@ impl Store for SqliteStore {
         let told = self.call(by, move |step| {
             let mut listens = false;
             for session in step.sessions_of(to.0)? {
-                if step.lives(session)? {
-                    step.tell(session, news.clone());
+                if step.check_alive(session)? {
+                    step.notify(session, news.clone());
                     listens = true;
                 }
             }

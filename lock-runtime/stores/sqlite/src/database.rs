@@ -6,7 +6,7 @@ use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::errors::{busy, is_busy, not_writable, of_io, of_sqlite, replaced};
-use crate::files::{self, Files, Found, NotBegun, PAUSES, Writing, pause};
+use crate::files::{self, Files, FoundFiles, NotBegun, PAUSES, Writing, pause};
 use crate::guard::is_taken;
 use crate::schema;
 
@@ -18,7 +18,7 @@ pub(crate) struct Database {
     pub(crate) path: PathBuf,
     files: Files,
     /// Between two transactions.
-    found: Option<Found>,
+    found: Option<FoundFiles>,
     /// During a transaction.
     writing: Option<Writing>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Database {
 /// More statements than there are.
 const STATEMENTS: usize = 128;
 
-/// At most so many attempts of a client that starts or ends, about a second.
+/// At most this many attempts of a client that starts or ends, about a second.
 const ATTEMPTS: u32 = 20;
 
 /// After a larger transaction, the log is cut off to this size, in bytes.
@@ -142,7 +142,7 @@ impl Database {
         Err(self.files.reset())
     }
 
-    /// The same for a client that starts or ends: it waits longer.
+    /// [`begin`](Self::begin) for a client that starts or ends: it waits longer.
     pub(crate) fn begin_patiently(&mut self) -> Result<(), StoreError> {
         let begun = patiently(|| self.begin());
         begun

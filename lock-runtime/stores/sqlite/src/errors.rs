@@ -66,7 +66,7 @@ pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     StoreError::new(kind, format!("{}: {error}", path.display())).advise(advice)
 }
 
-/// The same for a file beside the database.
+/// The error of a file beside the database.
 pub(crate) fn of_io(error: &std::io::Error, path: &Path) -> StoreError {
     use std::io::ErrorKind;
     let (kind, advice) = match error.kind() {

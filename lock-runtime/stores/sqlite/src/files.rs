@@ -23,14 +23,14 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 
 use crate::errors::of_io;
-use crate::guard::{FileId, Guard, fits, id_of, open_itself, reset};
+use crate::guard::{FileGuard, FileId, id_of, last_change, open_itself, reset};
 
 /// The log, locked by whoever writes.
 pub(crate) type Log = Flock<File>;
 
 /// A handle to the log, from when all names led to the right files.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundFiles {
     pub(crate) log: File,
     /// When the folder had changed last.
     changed: Changed,
@@ -46,10 +46,10 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    pub(crate) fn end(self) -> Option<Found> {
+    pub(crate) fn end(self) -> Option<FoundFiles> {
         let Self { log, changed, .. } = self;
         let log = log.unlock().ok()?;
-        Some(Found { log, changed })
+        Some(FoundFiles { log, changed })
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Files {
     index: PathBuf,
     folder: File,
     log_id: FileId,
-    guard: Arc<Guard>,
+    guard: Arc<FileGuard>,
 }
 
 fn beside(database: &Path, ending: &str) -> PathBuf {
@@ -144,7 +144,7 @@ pub(crate) fn before_opening(named: &Path) -> Result<Option<Log>, NotBegun> {
         return Err(NotBegun::Busy);
     };
     if let Ok(index) = open_itself(&index, true)
-        && (found.map_or(0, |found| found.len()) == 0 || fits(&index, &log).is_none())
+        && (found.map_or(0, |found| found.len()) == 0 || last_change(&index, &log).is_none())
     {
         reset(&index).map_err(failed)?;
     }
@@ -168,7 +168,7 @@ impl Files {
             named: named.to_owned(),
             database: database.to_owned(),
             log_id: id_of(&log.symlink_metadata()?),
-            guard: Guard::of(database, &index)?,
+            guard: FileGuard::of(database, &index)?,
             log,
             index,
         })
@@ -192,7 +192,7 @@ impl Files {
     }
 
     /// Locks the log. Waits a moment for others.
-    pub(crate) fn lock(&self, found: Option<Found>) -> Result<Writing, NotBegun> {
+    pub(crate) fn lock(&self, found: Option<FoundFiles>) -> Result<Writing, NotBegun> {
         let failed = |error: io::Error| NotBegun::Failed(of_io(&error, &self.log));
         let changed = changed(&self.folder).map_err(failed)?;
         let is_linked = self.named != self.database;
@@ -257,7 +257,7 @@ impl Files {
     /// The number of the last change, if SQLite can read by the index. Another program may be about
     /// to change it.
     pub(crate) fn fit(&self, writing: &Writing) -> Result<Option<u32>, NotBegun> {
-        let change = self.guard.fits(&writing.log);
+        let change = self.guard.last_change(&writing.log);
         // SQLite has it in memory, where what is missing ends the process.
         if change.is_none() && self.guard.is_cut_off() {
             return Err(self.reset());

@@ -154,7 +154,7 @@ impl Folder {
         Ok(OpenFolder(folder))
     }
 
-    /// The same, and makes it if it is not there.
+    /// Opens the folder, and makes it if it is not there.
     fn make(&self) -> io::Result<OpenFolder> {
         match fs::create_dir(&self.path) {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! [`Guard`]: this process's own locks on the files of a database, beside SQLite's.
+//! [`FileGuard`]: this process's own locks on the files of a database, beside SQLite's.
 //!
 //! SQLite's are POSIX record locks. The kernel drops all those of a process on a file as soon as
 //! the process closes any handle to that file, as a backup does that reads it. To other processes
@@ -37,15 +37,15 @@ pub(crate) fn id_of(found: &Metadata) -> FileId {
 /// The locks on a database file and its index. All clients of this process share them: closing a
 /// handle would end SQLite's locks of the others.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct FileGuard {
     pub(crate) database: FileId,
     pub(crate) index: FileId,
     index_file: File,
     _database_file: File,
 }
 
-/// Those that clients of this process have.
-static GUARDS: Mutex<Vec<Weak<Guard>>> = Mutex::new(Vec::new());
+/// The guards of this process's clients.
+static GUARDS: Mutex<Vec<Weak<FileGuard>>> = Mutex::new(Vec::new());
 
 fn record(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
     let short = |number: libc::c_int| libc::c_short::try_from(number).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) fn open_itself(path: &Path, writes: bool) -> io::Result<File> {
     options.open(path)
 }
 
-impl Guard {
+impl FileGuard {
     /// While SQLite has both of them open.
     pub(crate) fn of(database: &Path, index: &Path) -> io::Result<Arc<Self>> {
         let ids = (
@@ -107,8 +107,8 @@ impl Guard {
             && u32::try_from(lock.l_pid) == Ok(std::process::id())
     }
 
-    pub(crate) fn fits(&self, log: &File) -> Option<u32> {
-        fits(&self.index_file, log)
+    pub(crate) fn last_change(&self, log: &File) -> Option<u32> {
+        last_change(&self.index_file, log)
     }
 
     pub(crate) fn is_cut_off(&self) -> bool {
@@ -130,7 +130,7 @@ const HEADERS: usize = 96;
 
 /// The number of the last change, if the index is of this log: it has the checksum of the whole
 /// log, which also the last frame has. The places are those of SQLite's file format.
-pub(crate) fn fits(index: &File, log: &File) -> Option<u32> {
+pub(crate) fn last_change(index: &File, log: &File) -> Option<u32> {
     let (mut header, mut frame) = ([0; 48], [0; 24]);
     index.read_exact_at(&mut header, 0).ok()?;
     let bytes = |of: &[u8], at: usize| [0, 1, 2, 3].map(|byte| of[at + byte]);
@@ -150,7 +150,7 @@ pub(crate) fn fits(index: &File, log: &File) -> Option<u32> {
     (salts && checksum == [number(24), number(28)]).then_some(change)
 }
 
-/// Whoever reads this index next makes it anew from the log.
+/// Empties the index: its next reader makes it anew from the log.
 pub(crate) fn reset(index: &File) -> io::Result<()> {
     index.write_all_at(&[0; HEADERS], 0)
 }

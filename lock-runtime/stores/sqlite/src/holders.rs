@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use lock_store::rules::{Hold, HoldId, Holders};
+use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{ClientId, Instant, Owner, Permits};
 use rusqlite::{Row, params};
 
@@ -32,11 +32,11 @@ pub(crate) fn permits_of(row: &Row<'_>) -> rusqlite::Result<Option<Permits>> {
     Ok(count.zip(of).map(|(count, of)| Permits { count, of }))
 }
 
-fn hold_of(row: &Row<'_>) -> rusqlite::Result<(HoldId, Hold, Option<i64>)> {
+fn hold_of(row: &Row<'_>) -> rusqlite::Result<(HoldId, HeldPart, Option<i64>)> {
     let (owner, kept) = (owner_of(row)?, row.get("kept")?);
     let (permits, ends) = (permits_of(row)?, row.get("ends")?);
     let expires = Instant::from_nanos(ends);
-    let hold = Hold { permits, expires };
+    let hold = HeldPart { permits, expires };
     Ok((HoldId { owner, kept }, hold, row.get("session")?))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn load(step: &mut Step<'_>, name: &str) -> rusqlite::Result<(Holders
     }
     let sessions: BTreeSet<i64> = rows.iter().filter_map(|(_, _, session)| *session).collect();
     for session in sessions {
-        if !step.lives(session)? {
+        if !step.check_alive(session)? {
             rows.retain(|(_, _, of)| *of != Some(session));
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn save(
     }
     for (HoldId { owner, kept }, hold) in holders.changes(before) {
         let (client, request) = columns(owner);
-        let Some(Hold { permits, expires }) = hold else {
+        let Some(HeldPart { permits, expires }) = hold else {
             step.rows
                 .prepare_cached(
                     "DELETE FROM hold

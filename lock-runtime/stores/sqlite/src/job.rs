@@ -14,11 +14,11 @@ pub(crate) trait Job: Send {
     /// By when its caller wants the answer.
     fn by(&self) -> Instant;
     /// False if its caller has stopped waiting. Then it must not be carried out.
-    fn starts(&self) -> bool;
+    fn begin(&self) -> bool;
     /// Carries it out. May be repeated, when the transaction was undone.
     fn run(&mut self, step: &mut Step<'_>) -> rusqlite::Result<()>;
     /// Answers.
-    fn ends(self: Box<Self>, failed: Option<Failure>);
+    fn finish(self: Box<Self>, failed: Option<Failure>);
 }
 
 /// Whether a request was begun or given up, whichever comes first.
@@ -46,7 +46,7 @@ impl<T: Send, V: FnMut(&mut Step<'_>) -> rusqlite::Result<T> + Send> Job for Cal
         self.by
     }
 
-    fn starts(&self) -> bool {
+    fn begin(&self) -> bool {
         self.begun.is_first()
     }
 
@@ -55,7 +55,7 @@ impl<T: Send, V: FnMut(&mut Step<'_>) -> rusqlite::Result<T> + Send> Job for Cal
         Ok(())
     }
 
-    fn ends(self: Box<Self>, failed: Option<Failure>) {
+    fn finish(self: Box<Self>, failed: Option<Failure>) {
         let result = match (failed, self.value) {
             (Some(failure), _) => Err(failure),
             (None, Some(value)) => Ok(Answer::new(value, LINK)),

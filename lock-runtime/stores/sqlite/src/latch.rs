@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::rules::{Latch, LatchRecord};
+use lock_store::rules::{LatchRecord, StoredLatch};
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use lock_store::{Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Owner};
 use rusqlite::{OptionalExtension as _, params};
@@ -18,12 +18,12 @@ pub(crate) fn is_there(step: &Step<'_>, name: &str) -> rusqlite::Result<bool> {
         .exists(params![name, step.now])
 }
 
-fn load(step: &Step<'_>, name: &str) -> rusqlite::Result<Option<Latch>> {
+fn load(step: &Step<'_>, name: &str) -> rusqlite::Result<Option<StoredLatch>> {
     let mut latch = step.rows.prepare_cached(
         "SELECT count, generation, opened, ends FROM latch WHERE name = ?1 AND ends > ?2",
     )?;
     let latch = latch.query_row(params![name, step.now], |row| {
-        Ok(Latch {
+        Ok(StoredLatch {
             count: row.get(0)?,
             generation: row.get::<_, i64>(1)?.cast_unsigned(),
             opened: row.get::<_, i64>(2)?.cast_unsigned(),
@@ -53,7 +53,7 @@ fn record(step: &Step<'_>, name: &str, call: &LatchCall) -> rusqlite::Result<Lat
 }
 
 /// Writes what a call has changed.
-fn save(step: &Step<'_>, name: &str, call: &LatchCall, latch: Latch) -> rusqlite::Result<()> {
+fn save(step: &Step<'_>, name: &str, call: &LatchCall, latch: StoredLatch) -> rusqlite::Result<()> {
     step.rows
         .prepare_cached(
             "INSERT OR REPLACE INTO latch (name, count, generation, opened, ends)
@@ -107,14 +107,14 @@ pub(crate) fn count_down(
     if let Some(latch) = changed {
         save(step, name, call, latch)?;
         if latch.count == 0 {
-            tell_waiters(step, name, latch.generation)?;
+            notify_latch_waiters(step, name, latch.generation)?;
         }
     }
     Ok(reply)
 }
 
 /// Takes out all places, and tells their clients which generation has opened.
-fn tell_waiters(step: &mut Step<'_>, name: &str, generation: u64) -> rusqlite::Result<()> {
+fn notify_latch_waiters(step: &mut Step<'_>, name: &str, generation: u64) -> rusqlite::Result<()> {
     let mut places = step.rows.prepare_cached(
         "SELECT client, request, session FROM latch_place WHERE name = ?1 AND ends > ?2",
     )?;
@@ -126,8 +126,8 @@ fn tell_waiters(step: &mut Step<'_>, name: &str, generation: u64) -> rusqlite::R
         .prepare_cached("DELETE FROM latch_place WHERE name = ?1")?
         .execute([name])?;
     for (owner, session) in places {
-        if step.lives(session)? {
-            step.tell_granted(session, owner, Some(generation));
+        if step.check_alive(session)? {
+            step.notify_granted(session, owner, Some(generation));
         }
     }
     Ok(())
@@ -135,7 +135,7 @@ fn tell_waiters(step: &mut Step<'_>, name: &str, generation: u64) -> rusqlite::R
 
 fn state(step: &Step<'_>, name: &str) -> rusqlite::Result<LatchFound> {
     let now = Instant::from_nanos(step.now);
-    Ok(Latch::look(load(step, name)?, now))
+    Ok(StoredLatch::look(load(step, name)?, now))
 }
 
 pub(crate) fn look(step: &mut Step<'_>, name: &str) -> rusqlite::Result<LatchFound> {
@@ -149,7 +149,7 @@ pub(crate) fn wait(step: &mut Step<'_>, name: &str, owner: Owner) -> rusqlite::R
     if is_lock(step, name)? {
         return Ok(LatchFound::Conflict);
     }
-    if Latch::takes_waiters(load(step, name)?) {
+    if StoredLatch::takes_waiters(load(step, name)?) {
         let (client, request) = columns(owner);
         let ends = step.now.saturating_add(nanos(QUEUE_TTL));
         step.rows

@@ -67,7 +67,7 @@ pub(crate) fn acquire(
         let acquired = rules::acquire(record, request)?;
         if request.queue == Queue::Join && matches!(acquired, Acquired::Busy(_)) {
             for session in record.sessions.values() {
-                record.step.awaits(*session);
+                record.step.watch(*session);
             }
         }
         Ok(acquired)
@@ -142,12 +142,12 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn listens(&mut self, place: &Place) -> rusqlite::Result<bool> {
-        self.step.lives(place.session)
+        self.step.check_alive(place.session)
     }
 
     fn notify(&mut self, place: &Place, token: Option<u64>) {
         self.sessions.insert(place.owner, place.session);
-        self.step.tell_granted(place.session, place.owner, token);
+        self.step.notify_granted(place.session, place.owner, token);
     }
 
     fn suspend(&mut self, place: &Place) -> rusqlite::Result<()> {

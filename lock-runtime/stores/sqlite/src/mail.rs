@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner};
+use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner, RevokeAnswer};
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ const VERSION: u8 = 1;
 const GRANTED: u8 = 1;
 const WHO_HOLDS: u8 = 2;
 const HOLDS: u8 = 3;
+const REVOKE: u8 = 4;
+const REVOKING: u8 = 5;
 
 /// The longest datagram: a key, a namespace and a name.
 pub(crate) const LONGEST: usize = 64 * 1024;
@@ -59,6 +61,28 @@ impl News {
                         to.extend(client.0.to_be_bytes());
                         let micros = held_for.map(|held| held.as_micros());
                         write_number(&mut to, micros.and_then(|held| u64::try_from(held).ok()));
+                        write_text(&mut to, name)?;
+                    }
+                    ClientMessage::Revoke {
+                        asker, owner, only, ..
+                    } => {
+                        to.push(REVOKE);
+                        to.extend(asker.0.to_be_bytes());
+                        to.extend(owner.client.0.to_be_bytes());
+                        to.extend(owner.request.to_be_bytes());
+                        to.push(only.is_some().into());
+                        write_text(&mut to, only.as_deref().unwrap_or_default())?;
+                    }
+                    ClientMessage::Revoking {
+                        owner,
+                        name,
+                        answer,
+                        ..
+                    } => {
+                        to.push(REVOKING);
+                        to.extend(owner.client.0.to_be_bytes());
+                        to.extend(owner.request.to_be_bytes());
+                        write_text(&mut to, answer.word())?;
                         write_text(&mut to, name)?;
                     }
                 }
@@ -100,6 +124,35 @@ impl News {
                     client,
                     name,
                     held_for,
+                };
+                Self::Told { namespace, message }
+            }
+            REVOKE => {
+                let owner = Owner {
+                    client: ClientId(u128::from_be_bytes(take(&mut rest)?)),
+                    request: u64::from_be_bytes(take(&mut rest)?),
+                };
+                let [is_named] = take(&mut rest)?;
+                let only = Some(read_text(&mut rest)?.into()).filter(|_| is_named == 1);
+                let (namespace, key) = (read_text(&mut rest)?, read_text(&mut rest)?);
+                let message = ClientMessage::Revoke {
+                    key: key.into(),
+                    asker: client,
+                    owner,
+                    only,
+                };
+                Self::Told { namespace, message }
+            }
+            REVOKING => {
+                let request = u64::from_be_bytes(take(&mut rest)?);
+                let answer = RevokeAnswer::of_word(&read_text(&mut rest)?)?;
+                let name = read_text(&mut rest)?.into();
+                let (namespace, key) = (read_text(&mut rest)?, read_text(&mut rest)?);
+                let message = ClientMessage::Revoking {
+                    key: key.into(),
+                    owner: Owner { client, request },
+                    name,
+                    answer,
                 };
                 Self::Told { namespace, message }
             }
@@ -189,6 +242,24 @@ mod tests {
                 client: ClientId(8),
                 name: "".into(),
                 held_for: None,
+            }),
+            told(ClientMessage::Revoke {
+                key: "k".into(),
+                asker: ClientId(8),
+                owner,
+                only: None,
+            }),
+            told(ClientMessage::Revoke {
+                key: "k".into(),
+                asker: ClientId(8),
+                owner,
+                only: Some("orders".into()),
+            }),
+            told(ClientMessage::Revoking {
+                key: "k".into(),
+                owner,
+                name: "orders".into(),
+                answer: RevokeAnswer::Stops,
             }),
         ]
     }

@@ -6,7 +6,7 @@ use lock_store::{ConfigError, Mutex, Store, StoreContext};
 
 use crate::mailbox::Hearer;
 use crate::store::SqliteStore;
-use crate::worker::{State, Worker};
+use crate::worker::{Worker, WorkerState};
 use crate::{file_system, machine, url};
 
 /// Opens the database of a URL such as `sqlite:///var/lib/shop/locks.db`, in the background. The
@@ -15,7 +15,7 @@ use crate::{file_system, machine, url};
 /// # Errors
 /// For a bad URL, a folder that does not exist or that several machines can share, a process whose
 /// boot time is not that of its machine, and one that was forked from another that has used this.
-/// That the file can't be used is told by [`Store::connected`] and by each request.
+/// If the file can't be used, [`Store::connected`] and each request say so.
 pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigError> {
     let StoreContext {
         namespace,
@@ -32,7 +32,7 @@ pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigEr
         namespace: namespace.clone(),
     };
     let (jobs, received) = mpsc::channel();
-    let state = Arc::<State>::default();
+    let state = Arc::<WorkerState>::default();
     let worker = Worker::new(
         path.clone(),
         client,

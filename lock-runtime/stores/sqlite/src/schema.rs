@@ -15,7 +15,7 @@ use crate::errors::of_sqlite;
 const APPLICATION: i64 = 0x6C6F_636B;
 
 /// Rises whenever the tables change.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
     -- The boot in which all times of the other tables are, and its clock: `micros` since 1970 at
@@ -78,6 +78,13 @@ const TABLES: &str = "
         ends INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE INDEX rate_by_end ON rate (ends);
+    CREATE TABLE pass_log (
+        name TEXT PRIMARY KEY,
+        at INTEGER NOT NULL,
+        lines BLOB NOT NULL,
+        ends INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX pass_log_by_end ON pass_log (ends);
     CREATE TABLE latch (
         name TEXT PRIMARY KEY,
         count INTEGER NOT NULL,
@@ -112,6 +119,7 @@ pub(crate) const END_OF_BOOT: &str = "
     DELETE FROM hold;
     DELETE FROM place;
     DELETE FROM rate;
+    DELETE FROM pass_log;
     DELETE FROM latch;
     DELETE FROM latch_place;
     DELETE FROM call;

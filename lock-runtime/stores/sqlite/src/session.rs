@@ -61,7 +61,7 @@ impl Session {
             };
             let mut step = Step::new(rows, folder, 0, now, clock.at(now));
             for session in step.sessions()? {
-                step.lives(session)?;
+                step.check_alive(session)?;
             }
             hand_over_freed(&mut step)?;
             let process = folder.own_process();

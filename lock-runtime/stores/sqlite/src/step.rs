@@ -39,7 +39,7 @@ pub(crate) struct Step<'t> {
 pub(crate) struct After {
     pub(crate) mails: Vec<Mail>,
     /// The files of clients that are over and have no rows any more.
-    pub(crate) over: Vec<String>,
+    pub(crate) ended_files: Vec<String>,
     /// Places of this client wait for these clients.
     pub(crate) awaited: Vec<(i64, Other)>,
     /// New tokens must not be lost.
@@ -67,7 +67,7 @@ impl<'t> Step<'t> {
     }
 
     /// True unless the client's process has ended. Then its rows are deleted.
-    pub(crate) fn lives(&mut self, session: i64) -> rusqlite::Result<bool> {
+    pub(crate) fn check_alive(&mut self, session: i64) -> rusqlite::Result<bool> {
         if session == self.session {
             return Ok(true);
         }
@@ -94,7 +94,7 @@ impl<'t> Step<'t> {
         }
         self.others.insert(session, None);
         self.bury(session)?;
-        self.after.over.extend(found.map(|other| other.file));
+        self.after.ended_files.extend(found.map(|other| other.file));
         Ok(false)
     }
 
@@ -118,8 +118,8 @@ impl<'t> Step<'t> {
         Ok(())
     }
 
-    /// Tells a client something, when the transaction is committed.
-    pub(crate) fn tell(&mut self, session: i64, news: News) {
+    /// Notifies a client when the transaction is committed.
+    pub(crate) fn notify(&mut self, session: i64, news: News) {
         let to = match self.others.get(&session) {
             Some(Some(other)) => Some(other.file.clone()),
             _ if session == self.session => None,
@@ -128,13 +128,13 @@ impl<'t> Step<'t> {
         self.after.mails.push(Mail { to, news });
     }
 
-    /// The same about a grant.
-    pub(crate) fn tell_granted(&mut self, session: i64, owner: Owner, token: Option<u64>) {
-        self.tell(session, News::Granted { owner, token });
+    /// Notifies a client of a grant when the transaction is committed.
+    pub(crate) fn notify_granted(&mut self, session: i64, owner: Owner, token: Option<u64>) {
+        self.notify(session, News::Granted { owner, token });
     }
 
-    /// From now on, the thread looks whether this client lives.
-    pub(crate) fn awaits(&mut self, session: i64) {
+    /// From now on, the thread checks whether this client is alive.
+    pub(crate) fn watch(&mut self, session: i64) {
         if let Some(Some(other)) = self.others.get(&session) {
             self.after.awaited.push((session, other.clone()));
         }

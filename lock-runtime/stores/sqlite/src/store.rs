@@ -14,7 +14,7 @@ use crate::job::{Begun, Call, Job};
 use crate::lock::{self, Record};
 use crate::mailbox::LINK;
 use crate::step::Step;
-use crate::worker::State;
+use crate::worker::WorkerState;
 
 /// A client's handle. The thread ends when it is closed or dropped.
 pub(crate) struct SqliteStore {
@@ -23,7 +23,7 @@ pub(crate) struct SqliteStore {
     pub(crate) clock: Clock,
     /// `None` when it is closed.
     pub(crate) jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<WorkerState>,
 }
 
 impl fmt::Debug for SqliteStore {

@@ -1,6 +1,6 @@
 //! Rows that have ended and that nobody asks for any more.
 //!
-//! Rows of keys that never come again are deleted as fast as clients write rows: after so many
+//! Rows of keys that never come again are deleted as fast as clients write rows: after a number of
 //! changes, up to twice as many rows of each kind go. What such a client leaves behind, and what no
 //! index finds, goes now and then, whether anybody asks for anything or not.
 
@@ -12,16 +12,16 @@ use rusqlite::params;
 use crate::machine::nanos;
 use crate::step::Step;
 
-/// So many changed rows between two sweeps.
+/// The number of changed rows between two sweeps.
 const EACH: u64 = 512;
 
-/// At most so many rows of a table at once, unless more were written: so that nobody waits long.
+/// At most this many rows of a table at once, unless more were written: so that nobody waits long.
 const AT_ONCE: u64 = 1000;
 
 /// The time between two looks at all tables and clients.
 const CLEANS_EACH: Duration = Duration::from_secs(10);
 
-/// The same if there is more to be deleted. Nobody else writes during one.
+/// The pause between two sweeps if there is more to be deleted. Nobody else writes during a sweep.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// When rows are deleted.
@@ -80,6 +80,9 @@ fn forget(step: &Step<'_>, most: u64) -> rusqlite::Result<bool> {
             "DELETE FROM rate WHERE name IN (
                 SELECT name FROM rate WHERE ends <= ?1 ORDER BY ends LIMIT ?2
              )",
+            "DELETE FROM pass_log WHERE name IN (
+                SELECT name FROM pass_log WHERE ends <= ?1 ORDER BY ends LIMIT ?2
+             )",
             "DELETE FROM call WHERE (name, client, request) IN (
                 SELECT name, client, request FROM call WHERE ends <= ?1 ORDER BY ends LIMIT ?2
              )",
@@ -110,7 +113,7 @@ fn clean(step: &mut Step<'_>, most: u64) -> rusqlite::Result<bool> {
              )",
         ],
     )?;
-    // A place that was passed over long ago, or whose request has ended without a word.
+    // A place that was suspended long ago, or whose request has ended without a word.
     full |= delete(
         step,
         step.now.saturating_sub(nanos(QUEUE_TTL)),
@@ -120,7 +123,7 @@ fn clean(step: &mut Step<'_>, most: u64) -> rusqlite::Result<bool> {
          )"],
     )?;
     for session in step.sessions()? {
-        step.lives(session)?;
+        step.check_alive(session)?;
     }
     Ok(full)
 }

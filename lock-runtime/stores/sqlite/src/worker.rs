@@ -25,10 +25,10 @@ pub(crate) const LOOKS_EACH: Duration = Duration::from_millis(50);
 /// How often it looks whether its files are still there, and whether something is to be cleaned.
 const CHECKS_EACH: Duration = Duration::from_secs(1);
 
-/// The same if there is more to be cleaned than fits into one transaction.
+/// The pause if there is more to be cleaned than fits into one transaction.
 const CLEANS_ON: Duration = Duration::from_millis(10);
 
-/// At most so many databases in a row.
+/// At most this many databases in a row.
 const ATTEMPTS: u32 = 3;
 
 /// A place asks each second. What was not asked for so long is not waited for any more.
@@ -36,7 +36,7 @@ const AWAITED: Duration = Duration::from_millis(2500);
 
 /// What the client and its thread both know.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct WorkerState {
     /// Since when it is open.
     pub(crate) opened: Mutex<Option<Instant>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     hearer: Hearer,
     clock: Clock,
     jobs: Receiver<Box<dyn Job>>,
-    state: Arc<State>,
+    state: Arc<WorkerState>,
     /// The other clients that places of this one wait for, and until when they do.
     awaited: HashMap<i64, (Other, Instant)>,
     /// When to look for them.
@@ -70,7 +70,7 @@ impl Worker {
         hearer: Hearer,
         clock: Clock,
         jobs: Receiver<Box<dyn Job>>,
-        state: Arc<State>,
+        state: Arc<WorkerState>,
     ) -> Self {
         let now = clock.now();
         Self {
@@ -91,7 +91,7 @@ impl Worker {
         // If this fails, the first request tries again, and is told why.
         let mut open = self.open().ok();
         while let Some(jobs) = self.next(open.as_ref()) {
-            let has_work = self.checks(&mut open);
+            let has_work = self.check(&mut open);
             if has_work || !jobs.is_empty() {
                 self.carry_out(&mut open, jobs);
             }
@@ -103,7 +103,7 @@ impl Worker {
     }
 
     /// Now and then: true if the database has work although nobody has asked for anything.
-    fn checks(&mut self, open: &mut Option<Open>) -> bool {
+    fn check(&mut self, open: &mut Option<Open>) -> bool {
         let now = self.clock.now();
         if now < self.checks_at {
             return false;
@@ -180,7 +180,7 @@ impl Worker {
         let left = wakes_at.saturating_duration_since(now);
         let mut jobs = if left.is_zero() {
             self.looks_at = now + LOOKS_EACH;
-            open.map_or_else(Vec::new, |open| self.looks(open, now))
+            open.map_or_else(Vec::new, |open| self.bury_over(open, now))
         } else {
             match self.jobs.recv_timeout(left) {
                 Ok(first) => vec![first],
@@ -194,19 +194,19 @@ impl Worker {
     }
 
     /// Requests to bury the clients that are over.
-    fn looks(&mut self, open: &Open, now: Instant) -> Jobs {
+    fn bury_over(&mut self, open: &Open, now: Instant) -> Jobs {
         self.awaited.retain(|_, (_, until)| *until > now);
         let folder = &open.opened.folder;
         let is_over = |other: &Other| folder.is_over(&other.file, other.process);
         let over = self.awaited.iter().filter(|(_, (other, _))| is_over(other));
         let over = over.map(|(session, _)| *session);
-        over.map(|session| buries(session, now + AWAITED)).collect()
+        over.map(|session| bury(session, now + AWAITED)).collect()
     }
 }
 
-/// Nobody waits for the answer.
-fn buries(session: i64, by: Instant) -> Box<dyn Job> {
-    let verb = move |step: &mut Step<'_>| step.lives(session).map(drop);
+/// A request to bury a client. Nobody waits for the answer.
+fn bury(session: i64, by: Instant) -> Box<dyn Job> {
+    let verb = move |step: &mut Step<'_>| step.check_alive(session).map(drop);
     let (reply, _) = oneshot::channel();
     Box::new(Call {
         verb,

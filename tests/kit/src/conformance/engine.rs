@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// With so many stores at once.
+    /// With this many stores at once.
     #[must_use]
     pub const fn at_once(self, at_once: usize) -> Self {
         Self { at_once, ..self }

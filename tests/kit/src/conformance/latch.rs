@@ -49,7 +49,7 @@ async fn places(store: &Backend) -> usize {
     }
 }
 
-/// Waits until this client has so many waiting tasks, and the store so many places and latches.
+/// Waits until this client has `tasks` waiting tasks, and the store `left` places and latches.
 async fn until_waiting(store: &Backend, client: &LockClient, tasks: usize, left: usize) {
     eventually("they wait", async || {
         client.health().await.unwrap().waiting == tasks && store.leftovers().await == left

@@ -63,7 +63,7 @@ fn kinds(store: &Backend, client: &LockClient) -> Vec<(Lock, Lock)> {
         (several(), several()),
         (several(), exclusive(false)),
     ];
-    let has = |wish| store.capabilities().refuses(wish).is_none();
+    let has = |wish| store.capabilities().refusal(wish).is_none();
     if has(lock_store::Wish::Fencing) {
         kinds.push((exclusive(false), exclusive(true)));
     }
@@ -270,7 +270,7 @@ async fn a_body_that_panics_or_is_dropped_ends_what_it_lent(store: Backend) {
 }
 
 /// A lent body that blocks its thread in a poll, and what ends that.
-fn blocks(nested: Lock) -> (Kept<bool>, Arc<AtomicBool>, Arc<AtomicBool>) {
+fn start_blocking(nested: Lock) -> (Kept<bool>, Arc<AtomicBool>, Arc<AtomicBool>) {
     let (inside, ends) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -292,7 +292,7 @@ async fn a_hold_is_released_after_the_poll_of_a_lent_body(store: Backend) {
     let client = store.client().await;
     for drops in [false, true] {
         let outer = client.lock("k").wait(WAIT).acquire().await.unwrap();
-        let (mut body, inside, ends) = blocks(client.lock("k"));
+        let (mut body, inside, ends) = start_blocking(client.lock("k"));
         outer
             .scope(async { assert!(polled(1, &mut body).await.is_none()) })
             .await;

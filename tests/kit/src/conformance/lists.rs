@@ -7,14 +7,15 @@ use lock_store::{Capabilities, Wish};
 use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaders,
-    leaving, losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing,
-    runtimes, rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch,
-    tasks, together, turns, unpolled, verbs, views, waiting,
+    leaving, limits, losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy,
+    releasing, revoking, runtimes, rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares,
+    stored, stored_latch, tasks, together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
 const LATCH: &[Wish] = &[Wish::Latch];
 const RATE: &[Wish] = &[Wish::Rate];
+const LIMIT: &[Wish] = &[Wish::ExactRate];
 /// A queue in the store, in the order of arrival.
 const QUEUE: &[Wish] = &[Wish::Fair, Wish::Fencing];
 const ALL: &[Wish] = &[
@@ -41,6 +42,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (latch_verbs::BEHAVIOURS, &[], LATCH),
     (leaders::BEHAVIOURS, leaders::WITHOUT_A_QUEUE, QUEUE),
     (leaving::BEHAVIOURS, leaving::WITHOUT_A_QUEUE, QUEUE),
+    (limits::BEHAVIOURS, &[], LIMIT),
     (losing::BEHAVIOURS, losing::WITHOUT_A_QUEUE, QUEUE),
     (multi_hold::BEHAVIOURS, multi_hold::WITHOUT_A_QUEUE, QUEUE),
     (multi_lock::BEHAVIOURS, multi_lock::WITHOUT_A_QUEUE, QUEUE),
@@ -49,6 +51,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (rates::BEHAVIOURS, &[], RATE),
     (reentrancy::BEHAVIOURS, reentrancy::WITHOUT_A_QUEUE, QUEUE),
     (releasing::BEHAVIOURS, releasing::WITHOUT_A_QUEUE, QUEUE),
+    (revoking::BEHAVIOURS, revoking::WITHOUT_A_QUEUE, SHARES),
     (runtimes::BEHAVIOURS, runtimes::WITHOUT_A_QUEUE, QUEUE),
     (rw_lock::BEHAVIOURS, &[], SHARES),
     (rw_lock_holds::BEHAVIOURS, &[], SHARES),
@@ -73,6 +76,7 @@ const BESIDES: &[(&str, Needs)] = &[
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
+    ("revoking::", Needs::Messages),
     ("turns::a_passed_hold_lives", Needs::ExactLeases),
     ("runtimes::every_route", Needs::Wish(Wish::Shares)),
     ("runtimes::every_route", Needs::Wish(Wish::Latch)),
@@ -94,7 +98,7 @@ enum Needs {
 impl Needs {
     fn are_met(self, engine: &Engine, can: &Capabilities) -> bool {
         match self {
-            Self::Wish(wish) => can.refuses(wish).is_none(),
+            Self::Wish(wish) => can.refusal(wish).is_none(),
             Self::Messages => can.tells,
             Self::Failures => engine.fails,
             Self::ExactLeases => can.rounds_up.is_zero(),

@@ -54,7 +54,7 @@ async fn acquire(other: &LockClient, request: Lock, gathered: bool) -> Guard {
 }
 
 async fn until_waiting(client: &LockClient, key: &str, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect(key).await.unwrap().waiting == places
     })
     .await;

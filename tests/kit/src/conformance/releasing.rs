@@ -310,7 +310,7 @@ async fn a_shutdown_in_a_body_waits_for_others_only(store: Backend) {
         let others = client.lock("other").acquire().await.unwrap();
         let (ends, its_end) = tokio::sync::oneshot::channel::<()>();
         let body = async |guard: &Guard| {
-            let (took, ()) = tokio::join!(shuts_down(&client), async {
+            let (took, ()) = tokio::join!(shut_down(&client), async {
                 while !matches!(client.lock("new").acquire().await, Err(LockError::Shutdown)) {}
                 others.release().await.unwrap();
             });
@@ -337,7 +337,7 @@ async fn a_shutdown_in_a_body_waits_for_others_only(store: Backend) {
         ended.unwrap();
         next.unwrap();
         // From outside of its call chain, it waits until all is over.
-        assert!(shuts_down(&client).await < LONG);
+        assert!(shut_down(&client).await < LONG);
         drop((client, other));
         store.until_empty().await;
     }
@@ -345,7 +345,7 @@ async fn a_shutdown_in_a_body_waits_for_others_only(store: Backend) {
 
 const LONG: Duration = Duration::from_secs(20);
 
-async fn shuts_down(client: &LockClient) -> Duration {
+async fn shut_down(client: &LockClient) -> Duration {
     let started = std::time::Instant::now();
     client.shutdown(LONG).await;
     started.elapsed()
@@ -357,10 +357,7 @@ async fn a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them(store: Ba
     let body = async {
         let nested = client.lock("a").acquire().await.unwrap();
         let several = client.multi_lock(["b", "c"]);
-        let took = several
-            .run(nested.scope(shuts_down(&client)))
-            .await
-            .unwrap();
+        let took = several.run(nested.scope(shut_down(&client))).await.unwrap();
         nested.release().await.unwrap();
         took
     };

@@ -200,7 +200,7 @@ async fn use_every_route(store: Backend) {
     client.scope(async {}).await;
     client.migrate().await.unwrap_or_default();
     client.health().await.unwrap();
-    let _ = client.stats();
+    assert!(client.stats().connected);
     let _dropped_by_shutdown = client.lock("k").acquire().await.unwrap();
     client.shutdown(short).await;
     client.closing().await;

@@ -49,7 +49,7 @@ fn write(client: &LockClient) -> Lock {
 }
 
 async fn waiting(client: &LockClient, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect("k").await.unwrap().waiting == places
     })
     .await;

@@ -42,7 +42,7 @@ pub(in crate::conformance) async fn is_busy(request: Lock) -> bool {
 }
 
 pub(in crate::conformance) async fn until_waiting(client: &LockClient, places: usize) {
-    eventually("so many wait", async || {
+    eventually("all of them wait", async || {
         client.inspect("k").await.unwrap().waiting == places
     })
     .await;
@@ -107,7 +107,7 @@ async fn as_many_are_inside_as_there_are_permits_and_no_more(store: Backend) {
     store.until_empty().await;
 }
 
-/// So many clients, each with eight tasks. Returns the most permits that were out at once.
+/// `clients` clients, each with eight tasks. Returns the most permits that were out at once.
 async fn contended(store: &Backend, clients: u32, of: u32) -> u32 {
     let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let mut tasks = JoinSet::new();

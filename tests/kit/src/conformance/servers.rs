@@ -64,10 +64,11 @@ impl Servers {
             Wish::Fair,
             Wish::Fencing,
             Wish::Rate,
+            Wish::ExactRate,
             Wish::Latch,
         ];
         let of = |can: &Capabilities| {
-            let wishes = wishes.map(|wish| can.refuses(wish).is_none());
+            let wishes = wishes.map(|wish| can.refusal(wish).is_none());
             (wishes, can.tells, can.rounds_up)
         };
         assert_eq!(of(&said), of(&is), "{:?}", self.engine);

@@ -17,7 +17,7 @@ super::on_every_store!(
     readers_that_wait_next_to_each_other_enter_together_in_their_order,
     an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it,
     a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in,
-    a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look,
+    a_waiting_writer_whose_client_is_gone_is_dropped_at_the_next_look,
     a_share_vanishes_with_its_own_lease_while_others_are_renewed,
     a_big_request_is_not_starved_by_small_ones,
     kinds_of_locks_conflict_in_both_orders,
@@ -68,12 +68,12 @@ impl Two {
         self.ask(request(owner, share, Queue::Respect)).await
     }
 
-    async fn takes(&self, owner: Owner, share: Option<Permits>) {
+    async fn take(&self, owner: Owner, share: Option<Permits>) {
         let reply = self.join(owner, share).await;
         assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
     }
 
-    async fn queues(&self, owner: Owner, share: Option<Permits>) {
+    async fn queue(&self, owner: Owner, share: Option<Permits>) {
         let reply = self.join(owner, share).await;
         let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
         assert!(queued, "{reply:?}");
@@ -85,31 +85,31 @@ impl Two {
         assert!(queued, "{reply:?}");
     }
 
-    async fn ends(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
+    async fn end(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
         let release = Release::new(claim(owner, share), keep);
         let store = &self.stores[store_of(owner)];
         store.release(vec![release], by()).await.unwrap().value[0]
     }
 
-    async fn frees(&self, owner: Owner, share: Option<Permits>) {
-        let released = self.ends(owner, share, Duration::ZERO).await;
+    async fn free(&self, owner: Owner, share: Option<Permits>) {
+        let released = self.end(owner, share, Duration::ZERO).await;
         assert_eq!(released, Released::Released);
     }
 
-    async fn leaves(&self, owner: Owner, share: Option<Permits>) -> Released {
+    async fn leave(&self, owner: Owner, share: Option<Permits>) -> Released {
         let request = request(owner, share, Queue::Join);
         let store = &self.stores[store_of(owner)];
         store.abandon(request, by()).await.unwrap().value
     }
 
-    async fn renews(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
+    async fn renew_hold(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
         let claim = claim(owner, share);
         let store = &self.stores[store_of(owner)];
         let renewal = vec![Renewal::new(claim, lease)];
         store.renew(renewal, by()).await.unwrap().value[0]
     }
 
-    async fn shrinks(&self, owner: Owner, share: Option<Permits>) -> Released {
+    async fn shrink(&self, owner: Owner, share: Option<Permits>) -> Released {
         let store = &self.stores[store_of(owner)];
         let shrunk = store.shrink(claim(owner, share), 1, by()).await;
         shrunk.unwrap().value
@@ -120,7 +120,7 @@ impl Two {
         found.unwrap().value.unwrap()
     }
 
-    async fn hears(&self, client: usize, owners: &[Owner]) {
+    async fn await_grants(&self, client: usize, owners: &[Owner]) {
         eventually("it hears of its grants", async || {
             let heard = self.heard[client].0.lock().unwrap();
             heard
@@ -143,48 +143,48 @@ async fn a_share_repeated_by_its_owner_counts_once(backend: Backend) {
     let two = Two::new(&backend);
     let of3 = permits(1, 3);
     for _ in 0..5 {
-        two.takes(owner(0, 1), of3).await;
+        two.take(owner(0, 1), of3).await;
     }
-    two.takes(owner(1, 1), permits(2, 3)).await;
-    two.takes(owner(1, 1), permits(2, 3)).await;
+    two.take(owner(1, 1), permits(2, 3)).await;
+    two.take(owner(1, 1), permits(2, 3)).await;
     two.busy(owner(0, 2), of3).await;
     assert_eq!(two.found().await.holders, 2);
-    two.frees(owner(0, 1), of3).await;
+    two.free(owner(0, 1), of3).await;
     assert_eq!(
-        two.ends(owner(0, 1), of3, Duration::ZERO).await,
+        two.end(owner(0, 1), of3, Duration::ZERO).await,
         Released::NotHeld
     );
-    two.takes(owner(0, 2), of3).await;
+    two.take(owner(0, 2), of3).await;
     two.busy(owner(0, 3), of3).await;
-    two.frees(owner(0, 2), of3).await;
-    two.frees(owner(1, 1), permits(2, 3)).await;
+    two.free(owner(0, 2), of3).await;
+    two.free(owner(1, 1), permits(2, 3)).await;
     assert_eq!(backend.leftovers().await, 0);
 }
 
 async fn a_waiting_writer_is_not_overtaken_by_later_readers(backend: Backend) {
     let two = Two::new(&backend);
     let (first, writer, late, tries) = (owner(0, 1), owner(1, 1), owner(0, 2), owner(0, 3));
-    two.takes(first, READ).await;
-    two.queues(writer, WRITE).await;
+    two.take(first, READ).await;
+    two.queue(writer, WRITE).await;
     for _ in 0..3 {
-        two.queues(late, READ).await;
+        two.queue(late, READ).await;
         two.busy(tries, READ).await;
     }
     assert_eq!(two.found().await.waiting, 2);
-    two.frees(first, READ).await;
-    two.hears(1, &[writer]).await;
-    two.queues(late, READ).await;
-    two.takes(writer, WRITE).await;
-    two.frees(writer, WRITE).await;
-    two.hears(0, &[late]).await;
-    two.takes(late, READ).await;
-    two.takes(tries, READ).await;
+    two.free(first, READ).await;
+    two.await_grants(1, &[writer]).await;
+    two.queue(late, READ).await;
+    two.take(writer, WRITE).await;
+    two.free(writer, WRITE).await;
+    two.await_grants(0, &[late]).await;
+    two.take(late, READ).await;
+    two.take(tries, READ).await;
 }
 
 async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(backend: Backend) {
     let two = Two::new(&backend);
     let (writer, last) = (owner(0, 100), owner(1, 100));
-    two.takes(writer, WRITE).await;
+    two.take(writer, WRITE).await;
     let readers: Vec<Owner> = (0..20).map(|number| owner(number % 2, 1)).collect();
     let readers: Vec<Owner> = readers
         .into_iter()
@@ -192,14 +192,14 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
         .map(|(reader, request)| Owner { request, ..reader })
         .collect();
     for reader in &readers {
-        two.queues(*reader, READ).await;
+        two.queue(*reader, READ).await;
     }
-    two.queues(last, WRITE).await;
-    two.queues(owner(0, 101), READ).await;
-    two.frees(writer, WRITE).await;
+    two.queue(last, WRITE).await;
+    two.queue(owner(0, 101), READ).await;
+    two.free(writer, WRITE).await;
     for client in [0, 1] {
         let theirs = readers.iter().filter(|reader| store_of(**reader) == client);
-        two.hears(client, &theirs.copied().collect::<Vec<_>>())
+        two.await_grants(client, &theirs.copied().collect::<Vec<_>>())
             .await;
     }
     let found = two.found().await;
@@ -209,27 +209,27 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
         "no reader behind the writer"
     );
     for reader in &readers {
-        two.takes(*reader, READ).await;
-        two.frees(*reader, READ).await;
+        two.take(*reader, READ).await;
+        two.free(*reader, READ).await;
     }
-    two.takes(last, WRITE).await;
+    two.take(last, WRITE).await;
 }
 
 async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backend: Backend) {
     let two = Two::new(&backend);
     let (writer, first, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(1, 1));
     let (late, behind) = (owner(1, 2), owner(1, 3));
-    two.takes(writer, WRITE).await;
+    two.take(writer, WRITE).await;
     for reader in [first, next, other] {
         let mut fenced = request(reader, READ, Queue::Join);
         fenced.tokens = 1;
         assert!(matches!(two.ask(fenced).await, Acquired::Busy(_)));
     }
-    two.queues(late, WRITE).await;
-    two.queues(behind, READ).await;
+    two.queue(late, WRITE).await;
+    two.queue(behind, READ).await;
     // What is kept ends by itself, and nobody is told.
     let keep = Duration::from_millis(20);
-    assert_eq!(two.ends(writer, WRITE, keep).await, Released::Released);
+    assert_eq!(two.end(writer, WRITE, keep).await, Released::Released);
     eventually("it ends", async || two.found().await.holders == 0).await;
     let mut fenced = request(first, READ, Queue::Join);
     fenced.tokens = 1;
@@ -237,8 +237,8 @@ async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backe
     let Acquired::Granted(Granted { token, .. }) = granted else {
         panic!("{granted:?}");
     };
-    two.hears(0, &[next]).await;
-    two.hears(1, &[other]).await;
+    two.await_grants(0, &[next]).await;
+    two.await_grants(1, &[other]).await;
     let found = two.found().await;
     assert_eq!((found.holders, found.waiting), (3, 2));
     for heard in &two.heard {
@@ -249,33 +249,33 @@ async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backe
         );
     }
     for reader in [first, next, other] {
-        two.frees(reader, READ).await;
+        two.free(reader, READ).await;
     }
-    two.hears(1, &[other, late]).await;
+    two.await_grants(1, &[other, late]).await;
 }
 
 async fn a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in(backend: Backend) {
     let two = Two::new(&backend);
     let (first, writer, late) = (owner(0, 1), owner(1, 1), owner(0, 2));
-    two.takes(first, READ).await;
-    two.queues(writer, WRITE).await;
-    two.queues(late, READ).await;
-    assert_eq!(two.leaves(writer, WRITE).await, Released::NotHeld);
+    two.take(first, READ).await;
+    two.queue(writer, WRITE).await;
+    two.queue(late, READ).await;
+    assert_eq!(two.leave(writer, WRITE).await, Released::NotHeld);
     // At once, without a look.
-    two.hears(0, &[late]).await;
+    two.await_grants(0, &[late]).await;
     assert_eq!(two.found().await.holders, 2);
 }
 
-async fn a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look(backend: Backend) {
+async fn a_waiting_writer_whose_client_is_gone_is_dropped_at_the_next_look(backend: Backend) {
     let mut two = Two::new(&backend);
     let (first, writer, late, other) = (owner(0, 1), owner(1, 1), owner(0, 2), owner(0, 3));
-    two.takes(first, READ).await;
-    two.queues(writer, WRITE).await;
-    two.queues(late, READ).await;
+    two.take(first, READ).await;
+    two.queue(writer, WRITE).await;
+    two.queue(late, READ).await;
     two.second_dies(&backend).await;
     // A look also serves the places in front of it.
-    two.takes(other, READ).await;
-    two.hears(0, &[late]).await;
+    two.take(other, READ).await;
+    two.await_grants(0, &[late]).await;
     let found = two.found().await;
     assert_eq!((found.holders, found.waiting), (3, 0));
 }
@@ -290,7 +290,7 @@ async fn a_share_vanishes_with_its_own_lease_while_others_are_renewed(backend: B
         two.ask(request).await,
         Acquired::Granted(Granted { token: None, .. })
     ));
-    two.takes(live, READ).await;
+    two.take(live, READ).await;
     let Acquired::Busy(Busy {
         remaining: Some(left),
         ..
@@ -303,41 +303,39 @@ async fn a_share_vanishes_with_its_own_lease_while_others_are_renewed(backend: B
         "the writer looks when the first lease ends: {left:?}"
     );
     eventually("the dead reader vanishes", async || {
-        assert_eq!(two.renews(live, READ, LEASE).await, Renewed::Renewed);
+        assert_eq!(two.renew_hold(live, READ, LEASE).await, Renewed::Renewed);
         two.found().await.holders == 1
     })
     .await;
-    assert_eq!(two.renews(dead, READ, LEASE).await, Renewed::Gone);
-    assert_eq!(
-        two.ends(dead, READ, Duration::ZERO).await,
-        Released::NotHeld
-    );
-    two.queues(writer, WRITE).await;
-    two.frees(live, READ).await;
-    two.hears(1, &[writer]).await;
+    assert_eq!(two.renew_hold(dead, READ, LEASE).await, Renewed::Gone);
+    assert_eq!(two.end(dead, READ, Duration::ZERO).await, Released::NotHeld);
+    two.queue(writer, WRITE).await;
+    two.free(live, READ).await;
+    two.await_grants(1, &[writer]).await;
 }
 
 async fn a_big_request_is_not_starved_by_small_ones(backend: Backend) {
     let two = Two::new(&backend);
     let (one, big) = (permits(1, 3), permits(3, 3));
-    two.takes(owner(0, 1), one).await;
-    two.takes(owner(0, 2), one).await;
-    two.queues(owner(1, 1), big).await;
+    two.take(owner(0, 1), one).await;
+    two.take(owner(0, 2), one).await;
+    two.queue(owner(1, 1), big).await;
     for small in 3..8 {
         two.busy(owner(0, small), one).await;
-        two.queues(owner(0, small), one).await;
+        two.queue(owner(0, small), one).await;
     }
-    two.frees(owner(0, 1), one).await;
+    two.free(owner(0, 1), one).await;
     two.busy(owner(0, 9), one).await;
-    two.frees(owner(0, 2), one).await;
-    two.hears(1, &[owner(1, 1)]).await;
-    two.takes(owner(1, 1), big).await;
-    two.frees(owner(1, 1), big).await;
+    two.free(owner(0, 2), one).await;
+    two.await_grants(1, &[owner(1, 1)]).await;
+    two.take(owner(1, 1), big).await;
+    two.free(owner(1, 1), big).await;
     // As many as there are permits, in their order.
-    two.hears(0, &[owner(0, 3), owner(0, 4), owner(0, 5)]).await;
-    two.leaves(owner(0, 6), one).await;
-    two.frees(owner(0, 4), one).await;
-    two.hears(0, &[owner(0, 3), owner(0, 4), owner(0, 5), owner(0, 7)])
+    two.await_grants(0, &[owner(0, 3), owner(0, 4), owner(0, 5)])
+        .await;
+    two.leave(owner(0, 6), one).await;
+    two.free(owner(0, 4), one).await;
+    two.await_grants(0, &[owner(0, 3), owner(0, 4), owner(0, 5), owner(0, 7)])
         .await;
 }
 
@@ -347,7 +345,7 @@ async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
         for asks in kinds {
             let two = Two::new(&backend);
             let (holder, other) = (owner(0, 1), owner(1, 1));
-            two.takes(holder, holds).await;
+            two.take(holder, holds).await;
             let same = match (holds, asks) {
                 (None, None) => true,
                 (Some(holds), Some(asks)) => holds.is_read_write() == asks.is_read_write(),
@@ -358,14 +356,14 @@ async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
                 assert_eq!(reply == Acquired::Conflict, !same, "{holds:?} {asks:?}");
             }
             if !same {
-                assert_eq!(two.renews(holder, holds, LEASE).await, Renewed::Renewed);
+                assert_eq!(two.renew_hold(holder, holds, LEASE).await, Renewed::Renewed);
                 assert_eq!(two.found().await.waiting, 0);
             }
-            two.leaves(other, asks).await;
-            two.frees(holder, holds).await;
+            two.leave(other, asks).await;
+            two.free(holder, holds).await;
             assert_eq!(backend.leftovers().await, 0, "{holds:?} {asks:?}");
-            two.takes(other, asks).await;
-            two.frees(other, asks).await;
+            two.take(other, asks).await;
+            two.free(other, asks).await;
         }
     }
 }
@@ -373,7 +371,7 @@ async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
 async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     let two = Two::new(&backend);
     let (holder, other, third) = (owner(0, 1), owner(1, 1), owner(1, 2));
-    two.takes(holder, permits(2, 3)).await;
+    two.take(holder, permits(2, 3)).await;
     let reply = two.would(other, permits(2, 3)).await;
     assert!(
         matches!(reply, Acquired::Busy(Busy { limit: None, .. })),
@@ -391,117 +389,120 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
         "{reply:?}"
     );
     two.busy(third, permits(2, 5)).await;
-    two.takes(third, permits(1, 5)).await;
+    two.take(third, permits(1, 5)).await;
     // Each hold keeps the number that it was taken with.
     assert_eq!(
-        two.renews(holder, permits(2, 3), LEASE).await,
+        two.renew_hold(holder, permits(2, 3), LEASE).await,
         Renewed::Renewed
     );
-    two.takes(holder, permits(2, 3)).await;
-    two.frees(other, permits(2, 5)).await;
-    two.frees(third, permits(1, 5)).await;
-    two.frees(holder, permits(2, 3)).await;
+    two.take(holder, permits(2, 3)).await;
+    two.free(other, permits(2, 5)).await;
+    two.free(third, permits(1, 5)).await;
+    two.free(holder, permits(2, 3)).await;
     // The kind stays: a read-write lock is no semaphore.
-    two.takes(holder, READ).await;
+    two.take(holder, READ).await;
     assert_eq!(two.would(other, permits(1, 5)).await, Acquired::Conflict);
-    two.frees(holder, READ).await;
+    two.free(holder, READ).await;
 }
 
 async fn the_first_of_the_queue_blocks_requests_with_a_larger_number(backend: Backend) {
     let two = Two::new(&backend);
-    two.takes(owner(0, 1), permits(1, 6)).await;
-    two.takes(owner(0, 2), permits(2, 6)).await;
-    two.queues(owner(1, 1), permits(1, 2)).await;
-    two.queues(owner(1, 2), permits(1, 6)).await;
-    two.frees(owner(0, 1), permits(1, 6)).await;
-    two.queues(owner(1, 2), permits(1, 6)).await;
-    two.frees(owner(0, 2), permits(2, 6)).await;
-    two.hears(1, &[owner(1, 1), owner(1, 2)]).await;
+    two.take(owner(0, 1), permits(1, 6)).await;
+    two.take(owner(0, 2), permits(2, 6)).await;
+    two.queue(owner(1, 1), permits(1, 2)).await;
+    two.queue(owner(1, 2), permits(1, 6)).await;
+    two.free(owner(0, 1), permits(1, 6)).await;
+    two.queue(owner(1, 2), permits(1, 6)).await;
+    two.free(owner(0, 2), permits(2, 6)).await;
+    two.await_grants(1, &[owner(1, 1), owner(1, 2)]).await;
 }
 
 async fn a_downgrade_lets_readers_in_and_no_writer_between(backend: Backend) {
     let two = Two::new(&backend);
     let (holder, reader, writer) = (owner(0, 1), owner(1, 1), owner(1, 2));
     let (behind, late) = (owner(1, 3), owner(1, 4));
-    two.takes(holder, WRITE).await;
-    two.queues(reader, READ).await;
-    two.queues(writer, WRITE).await;
-    two.queues(behind, READ).await;
-    assert_eq!(two.shrinks(holder, WRITE).await, Released::Released);
-    two.hears(1, &[reader]).await;
-    two.queues(writer, WRITE).await;
-    two.queues(behind, READ).await;
+    two.take(holder, WRITE).await;
+    two.queue(reader, READ).await;
+    two.queue(writer, WRITE).await;
+    two.queue(behind, READ).await;
+    assert_eq!(two.shrink(holder, WRITE).await, Released::Released);
+    two.await_grants(1, &[reader]).await;
+    two.queue(writer, WRITE).await;
+    two.queue(behind, READ).await;
     two.busy(late, READ).await;
-    assert_eq!(two.renews(holder, READ, LEASE).await, Renewed::Renewed);
-    two.frees(reader, READ).await;
-    two.queues(writer, WRITE).await;
-    two.frees(holder, READ).await;
-    two.hears(1, &[reader, writer]).await;
+    assert_eq!(two.renew_hold(holder, READ, LEASE).await, Renewed::Renewed);
+    two.free(reader, READ).await;
+    two.queue(writer, WRITE).await;
+    two.free(holder, READ).await;
+    two.await_grants(1, &[reader, writer]).await;
 }
 
 async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Backend) {
     let two = Two::new(&backend);
     let (holder, reader) = (owner(0, 1), owner(1, 1));
     for (sent_before, sent_after) in [(WRITE, READ), (READ, WRITE), (READ, READ), (WRITE, WRITE)] {
-        two.takes(holder, WRITE).await;
+        two.take(holder, WRITE).await;
         // Commands that name the share of after the downgrade, sent before it.
         assert_eq!(
-            two.renews(holder, sent_before, LEASE).await,
+            two.renew_hold(holder, sent_before, LEASE).await,
             Renewed::Renewed
         );
         two.busy(reader, READ).await;
         for _ in 0..2 {
-            assert_eq!(two.shrinks(holder, sent_before).await, Released::Released);
+            assert_eq!(two.shrink(holder, sent_before).await, Released::Released);
         }
-        two.takes(reader, READ).await;
+        two.take(reader, READ).await;
         // And commands that name the share of before it, sent after.
         assert_eq!(
-            two.renews(holder, sent_after, LEASE).await,
+            two.renew_hold(holder, sent_after, LEASE).await,
             Renewed::Renewed
         );
         let fenced = two.stores[0].fence(claim(holder, sent_after), by()).await;
         assert!(matches!(fenced.unwrap().value, Fenced::Token(_)));
-        two.takes(holder, sent_after).await;
+        two.take(holder, sent_after).await;
         let found = two.found().await;
         assert_eq!(found.holders, 2, "an acquire that comes late changes it");
-        two.frees(holder, sent_after).await;
-        let again = two.ends(holder, sent_after, Duration::ZERO).await;
+        two.free(holder, sent_after).await;
+        let again = two.end(holder, sent_after, Duration::ZERO).await;
         assert_eq!(again, Released::NotHeld);
-        two.frees(reader, READ).await;
+        two.free(reader, READ).await;
         assert_eq!(backend.leftovers().await, 0);
-        assert_eq!(two.shrinks(holder, sent_before).await, Released::NotHeld);
+        assert_eq!(two.shrink(holder, sent_before).await, Released::NotHeld);
     }
 }
 
 async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
     let two = Two::new(&backend);
     let one = permits(1, 2);
-    two.takes(owner(0, 1), one).await;
+    two.take(owner(0, 1), one).await;
     assert_eq!(
-        two.ends(owner(0, 1), one, LEASE).await,
+        two.end(owner(0, 1), one, LEASE).await,
         Released::Released,
         "kept"
     );
-    assert_eq!(two.renews(owner(0, 1), one, LEASE * 6).await, Renewed::Gone);
-    assert_eq!(two.ends(owner(0, 1), one, LEASE).await, Released::NotHeld);
-    two.takes(owner(1, 1), one).await;
+    assert_eq!(
+        two.renew_hold(owner(0, 1), one, LEASE * 6).await,
+        Renewed::Gone
+    );
+    assert_eq!(two.end(owner(0, 1), one, LEASE).await, Released::NotHeld);
+    two.take(owner(1, 1), one).await;
     two.busy(owner(1, 2), one).await;
     assert!(two.found().await.remaining <= Some(LEASE));
-    two.frees(owner(1, 1), one).await;
+    two.free(owner(1, 1), one).await;
     // The same owner may come again, by a late command. What it leaves is kept once.
-    two.takes(owner(0, 1), one).await;
+    two.take(owner(0, 1), one).await;
     assert_eq!(two.found().await.holders, 2);
     assert_eq!(
-        two.ends(owner(0, 1), one, LEASE / 20).await,
+        two.end(owner(0, 1), one, LEASE / 20).await,
         Released::Released
     );
-    two.takes(owner(1, 1), one).await;
-    two.frees(owner(1, 1), one).await;
+    two.take(owner(1, 1), one).await;
+    two.free(owner(1, 1), one).await;
     eventually("it is free in time", async || {
         two.found().await.holders == 0
     })
     .await;
-    two.takes(owner(1, 1), permits(2, 2)).await;
+    two.take(owner(1, 1), permits(2, 2)).await;
 }
 
 /// A request may be granted again under its number, by a late command, and may have given back some
@@ -509,66 +510,69 @@ async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
 async fn rests_of_one_owner_with_different_permits_stay_beside_each_other(backend: Backend) {
     let two = Two::new(&backend);
     for again in 1..3 {
-        two.takes(owner(0, 1), permits(2, 5)).await;
-        let kept = two.ends(owner(0, 1), permits(2, 5), LEASE).await;
+        two.take(owner(0, 1), permits(2, 5)).await;
+        let kept = two.end(owner(0, 1), permits(2, 5), LEASE).await;
         assert_eq!(kept, Released::Released, "time {again}");
         assert_eq!(two.found().await.holders, 1, "time {again}");
     }
-    two.takes(owner(0, 1), permits(2, 5)).await;
-    let shrunk = two.shrinks(owner(0, 1), permits(2, 5)).await;
+    two.take(owner(0, 1), permits(2, 5)).await;
+    let shrunk = two.shrink(owner(0, 1), permits(2, 5)).await;
     assert_eq!(shrunk, Released::Released);
-    let kept = two.ends(owner(0, 1), permits(1, 5), LEASE).await;
+    let kept = two.end(owner(0, 1), permits(1, 5), LEASE).await;
     assert_eq!(kept, Released::Released);
     assert_eq!(two.found().await.holders, 2);
     two.busy(owner(1, 1), permits(3, 5)).await;
-    two.takes(owner(1, 1), permits(2, 5)).await;
+    two.take(owner(1, 1), permits(2, 5)).await;
     two.busy(owner(1, 2), permits(1, 5)).await;
 }
 
 async fn a_writer_that_became_a_reader_leaves_a_readers_rest(backend: Backend) {
     let two = Two::new(&backend);
-    two.takes(owner(0, 1), WRITE).await;
-    assert_eq!(two.shrinks(owner(0, 1), WRITE).await, Released::Released);
-    let crossed = two.ends(owner(0, 1), WRITE, LEASE).await;
+    two.take(owner(0, 1), WRITE).await;
+    assert_eq!(two.shrink(owner(0, 1), WRITE).await, Released::Released);
+    let crossed = two.end(owner(0, 1), WRITE, LEASE).await;
     assert_eq!(crossed, Released::Released);
     two.busy(owner(1, 1), WRITE).await;
-    two.takes(owner(0, 1), READ).await;
-    let kept = two.ends(owner(0, 1), READ, LEASE).await;
+    two.take(owner(0, 1), READ).await;
+    let kept = two.end(owner(0, 1), READ, LEASE).await;
     assert_eq!(kept, Released::Released);
     assert_eq!(two.found().await.holders, 1, "it is one rest");
-    two.takes(owner(1, 1), READ).await;
+    two.take(owner(1, 1), READ).await;
 }
 
 async fn a_forced_release_takes_all_shares_and_serves_the_queue(backend: Backend) {
     let two = Two::new(&backend);
     for reader in 1..4 {
-        two.takes(owner(0, reader), READ).await;
+        two.take(owner(0, reader), READ).await;
     }
-    two.queues(owner(1, 1), WRITE).await;
+    two.queue(owner(1, 1), WRITE).await;
     let forced = two.stores[0].force_release("k".into(), by()).await;
     assert_eq!(forced.unwrap().value, Some(true));
-    two.hears(1, &[owner(1, 1)]).await;
-    assert_eq!(two.renews(owner(0, 1), READ, LEASE).await, Renewed::Gone);
-    two.takes(owner(1, 1), WRITE).await;
+    two.await_grants(1, &[owner(1, 1)]).await;
     assert_eq!(
-        two.ends(owner(0, 2), READ, Duration::ZERO).await,
+        two.renew_hold(owner(0, 1), READ, LEASE).await,
+        Renewed::Gone
+    );
+    two.take(owner(1, 1), WRITE).await;
+    assert_eq!(
+        two.end(owner(0, 2), READ, Duration::ZERO).await,
         Released::NotHeld
     );
-    two.frees(owner(1, 1), WRITE).await;
+    two.free(owner(1, 1), WRITE).await;
     let forced = two.stores[0].force_release("k".into(), by()).await;
     assert_eq!(forced.unwrap().value, Some(false));
 }
 
 async fn a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use(backend: Backend) {
     let mut two = Two::new(&backend);
-    two.takes(owner(0, 1), WRITE).await;
-    two.queues(owner(1, 1), READ).await;
+    two.take(owner(0, 1), WRITE).await;
+    two.queue(owner(1, 1), READ).await;
     two.second_dies(&backend).await;
     let forced = two.stores[0].force_release("k".into(), by()).await;
     assert_eq!(forced.unwrap().value, Some(true));
-    two.takes(owner(0, 2), READ).await;
-    two.frees(owner(0, 2), READ).await;
-    two.takes(owner(0, 3), WRITE).await;
+    two.take(owner(0, 2), READ).await;
+    two.free(owner(0, 2), READ).await;
+    two.take(owner(0, 3), WRITE).await;
 }
 
 async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
@@ -600,7 +604,7 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
         };
         rises(Some(token));
         for number in 1..4 {
-            two.frees(owner(0, 10 * round + number), READ).await;
+            two.free(owner(0, 10 * round + number), READ).await;
         }
         eventually("the writer hears of its grant", async || {
             two.heard[1].0.lock().unwrap().len() as u64 == round + 1
@@ -609,32 +613,38 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
         let (granted, token) = *two.heard[1].0.lock().unwrap().last().unwrap();
         assert_eq!(granted, owner(1, round));
         rises(token);
-        two.frees(owner(1, round), WRITE).await;
+        two.free(owner(1, round), WRITE).await;
     }
 }
 
 async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
     let two = Two::new(&backend);
     let (mine, other) = (owner(0, 1), owner(1, 1));
-    two.takes(mine, READ).await;
-    assert_eq!(two.renews(other, READ, LEASE).await, Renewed::Gone);
-    two.takes(other, READ).await;
-    assert_eq!(two.renews(mine, READ, LEASE * 6).await, Renewed::Renewed);
+    two.take(mine, READ).await;
+    assert_eq!(two.renew_hold(other, READ, LEASE).await, Renewed::Gone);
+    two.take(other, READ).await;
+    assert_eq!(
+        two.renew_hold(mine, READ, LEASE * 6).await,
+        Renewed::Renewed
+    );
     assert!(two.found().await.remaining > Some(LEASE * 5));
-    assert_eq!(two.renews(mine, READ, LEASE / 10).await, Renewed::Renewed);
+    assert_eq!(
+        two.renew_hold(mine, READ, LEASE / 10).await,
+        Renewed::Renewed
+    );
     assert!(
         two.found().await.remaining > Some(LEASE * 5),
         "never shorter"
     );
     // A repeated acquire neither shortens nor adds up.
-    two.takes(mine, READ).await;
+    two.take(mine, READ).await;
     let left = two.found().await.remaining.unwrap();
     assert!(left > LEASE * 5 && left <= LEASE * 6, "{left:?}");
-    two.frees(mine, READ).await;
+    two.free(mine, READ).await;
     let left = two.found().await.remaining.unwrap();
     assert!(left <= LEASE, "the other's own: {left:?}");
-    two.frees(other, READ).await;
-    assert_eq!(two.renews(mine, READ, LEASE).await, Renewed::Gone);
+    two.free(other, READ).await;
+    assert_eq!(two.renew_hold(mine, READ, LEASE).await, Renewed::Gone);
     assert_eq!(backend.leftovers().await, 0);
 }
 
@@ -646,22 +656,22 @@ async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
     let mut brief = request(writer, WRITE, Queue::Join);
     brief.lease = LEASE / 20;
     two.ask(brief).await;
-    two.queues(reader, READ).await;
+    two.queue(reader, READ).await;
     eventually("the key is taken", async || {
         let reply = two.ask(request(barges, None, Queue::Barge)).await;
         matches!(reply, Acquired::Granted(_))
     })
     .await;
     assert_eq!(two.join(reader, READ).await, Acquired::Conflict);
-    two.queues(owner(0, 3), None).await;
+    two.queue(owner(0, 3), None).await;
     // The reader has kept its place: the first request is served first, of whatever kind.
-    two.frees(barges, None).await;
-    two.hears(1, &[reader]).await;
+    two.free(barges, None).await;
+    two.await_grants(1, &[reader]).await;
     // Now an exclusive waiter stands behind a reader. It is told so, and the readers behind it
     // don't wait for it.
     let mut hears = vec![reader];
     for late in 2..4 {
-        two.takes(owner(1, late), READ).await;
+        two.take(owner(1, late), READ).await;
         hears.push(owner(1, late));
     }
     assert_eq!(two.join(owner(0, 3), None).await, Acquired::Conflict);

@@ -74,7 +74,7 @@ impl Stored {
     }
 
     /// Checks the time to live of a key that was written a moment ago.
-    async fn lives(&self, key: &str, longest: Duration) {
+    async fn assert_lives(&self, key: &str, longest: Duration) {
         let millis = self.number(&format!("PTTL {key}")).await;
         let left = Duration::from_millis(millis.try_into().unwrap());
         let moment = Duration::from_millis(900);
@@ -89,11 +89,11 @@ impl Stored {
         store.acquire(request, by()).await.unwrap().value
     }
 
-    async fn takes(&self, owner: Owner, share: Option<Permits>) {
-        self.takes_for(owner, share, LEASE).await;
+    async fn take(&self, owner: Owner, share: Option<Permits>) {
+        self.take_for(owner, share, LEASE).await;
     }
 
-    async fn takes_for(&self, owner: Owner, share: Option<Permits>, lease: Duration) {
+    async fn take_for(&self, owner: Owner, share: Option<Permits>, lease: Duration) {
         let respect = request(owner, share, Queue::Respect);
         let reply = self
             .ask({
@@ -105,7 +105,7 @@ impl Stored {
         assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
     }
 
-    async fn queues(&self, owner: Owner, share: Option<Permits>, tokens: u32) {
+    async fn queue(&self, owner: Owner, share: Option<Permits>, tokens: u32) {
         let join = request(owner, share, Queue::Join);
         let reply = self
             .ask({
@@ -118,7 +118,7 @@ impl Stored {
         assert!(queued, "{reply:?}");
     }
 
-    /// Acquires with so many tokens. Returns the first.
+    /// Acquires with this many tokens. Returns the first.
     async fn fenced(&self, owner: Owner, share: Option<Permits>, tokens: u32) -> Option<u64> {
         let respect = request(owner, share, Queue::Respect);
         match self
@@ -147,19 +147,19 @@ impl Stored {
         reply.await.unwrap().value
     }
 
-    async fn ends(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
+    async fn end(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
         let claim = claim(owner, share);
         let release = vec![Release::new(claim, keep)];
         let reply = self.two.stores[0].release(release, by()).await;
         reply.unwrap().value[0]
     }
 
-    async fn frees(&self, owner: Owner, share: Option<Permits>) {
-        let released = self.ends(owner, share, Duration::ZERO).await;
+    async fn free(&self, owner: Owner, share: Option<Permits>) {
+        let released = self.end(owner, share, Duration::ZERO).await;
         assert_eq!(released, Released::Released);
     }
 
-    async fn renews(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
+    async fn renew_hold(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
         let claim = claim(owner, share);
         let renewal = vec![Renewal::new(claim, lease)];
         let reply = self.two.stores[0].renew(renewal, by()).await;
@@ -171,13 +171,13 @@ impl Stored {
         reply.unwrap().value
     }
 
-    async fn abandons(&self, owner: Owner, share: Option<Permits>) -> Released {
+    async fn abandon(&self, owner: Owner, share: Option<Permits>) -> Released {
         let request = request(owner, share, Queue::Join);
         let reply = self.two.stores[0].abandon(request, by()).await;
         reply.unwrap().value
     }
 
-    async fn hears(&self, owners: &[Owner]) {
+    async fn await_grants(&self, owners: &[Owner]) {
         eventually("it hears of its grants", async || {
             let heard = self.two.heard[0].0.lock().unwrap();
             let owners = owners.iter().copied();

@@ -67,7 +67,7 @@ impl Latches {
     }
 
     /// Checks the time to live of a key that was written a moment ago.
-    async fn lives(&self, key: &str, longest: Duration) {
+    async fn assert_lives(&self, key: &str, longest: Duration) {
         let millis: u64 = self.query(&format!("PTTL {key}")).await;
         let left = Duration::from_millis(millis);
         assert!(
@@ -88,17 +88,17 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_min
     assert_eq!(stored.ask(1, LatchVerb::CountDown).await, Latched::NotSet);
     assert!(stored.server().keys("*").await.is_empty());
     assert_eq!(stored.set(1, 2).await, Latched::Set(true));
-    stored.lives(LATCH, TTL).await;
+    stored.assert_lives(LATCH, TTL).await;
     assert!(stored.look().await.remaining.unwrap() > TTL / 2);
     let call = stored.call().await;
-    stored.lives(&call, 2 * MINUTE).await;
+    stored.assert_lives(&call, 2 * MINUTE).await;
     assert_eq!(stored.set(2, 9).await, Latched::Set(false));
     let _: u64 = stored.query(&format!("DEL {call}")).await;
     for left in [1, 0] {
         let counted = stored.ask(3 + u64::from(left), LatchVerb::CountDown).await;
         assert_eq!(counted, Latched::Counted(left));
         let call = stored.call().await;
-        stored.lives(&call, 2 * MINUTE).await;
+        stored.assert_lives(&call, 2 * MINUTE).await;
         let kept: u32 = stored.query(&format!("GET {call}")).await;
         assert_eq!(kept, left);
         let _: u64 = stored.query(&format!("DEL {call}")).await;
@@ -107,7 +107,7 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_min
     let counted = stored.ask(5, LatchVerb::CountDown).await;
     assert_eq!(counted, Latched::Counted(0));
     assert_eq!(stored.server().keys("*").await, [LATCH]);
-    stored.lives(LATCH, TTL).await;
+    stored.assert_lives(LATCH, TTL).await;
     assert_eq!(stored.set(6, 1).await, Latched::Set(true));
 }
 
@@ -120,7 +120,7 @@ async fn a_place_counts_for_a_minute_and_is_then_removed(backend: Backend) {
         let _: u64 = stored.query(&format!("ZADD {WAITERS} 1 old")).await;
         let before = now();
         stored.ask(2, LatchVerb::Wait).await;
-        stored.lives(WAITERS, MINUTE).await;
+        stored.assert_lives(WAITERS, MINUTE).await;
         let places: Vec<(String, f64)> = stored
             .query(&format!("ZRANGE {WAITERS} 0 -1 WITHSCORES"))
             .await;
@@ -134,7 +134,7 @@ async fn a_place_counts_for_a_minute_and_is_then_removed(backend: Backend) {
         // A repeat keeps the place.
         let _: u64 = stored.query(&format!("PEXPIRE {WAITERS} 5000")).await;
         stored.ask(2, LatchVerb::Wait).await;
-        stored.lives(WAITERS, MINUTE).await;
+        stored.assert_lives(WAITERS, MINUTE).await;
     }
     // A look is no wait.
     let _: u64 = stored.query(&format!("DEL {WAITERS}")).await;

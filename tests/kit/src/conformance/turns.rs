@@ -13,24 +13,24 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::polled;
 
 super::on_every_store!(
-    tasks_of_one_process_pass_a_hold_on_without_the_store,
+    tasks_of_one_process_hand_a_hold_off_without_the_store,
     other_processes_have_their_turn,
-    a_turn_ends_after_so_many_hand_overs,
+    a_turn_ends_at_the_limit_of_hand_offs,
     tokens_rise_and_are_unique_over_all_hand_offs,
     a_fair_request_is_not_passed_by,
     a_hold_passed_to_a_dropped_request_goes_to_the_next,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
-    a_lost_hold_is_not_passed_on,
-    a_kept_key_is_not_passed_on,
+    a_lost_hold_is_not_handed_off,
+    a_kept_key_is_not_handed_off,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
-    a_shutdown_ends_a_hold_that_is_passed_on,
+    a_shutdown_ends_a_hold_that_is_handed_off,
     turned_off_every_hand_over_goes_through_the_store,
     holds_dropped_at_once_are_never_left_without_an_owner,
     a_request_inside_a_hold_that_has_ended_is_refused,
-    a_request_that_is_not_polled_is_passed_over,
-    an_unpolled_request_that_has_asked_the_store_is_passed_over,
-    a_request_that_is_passed_over_has_no_place_in_the_store,
+    a_request_that_is_not_polled_is_skipped,
+    an_unpolled_request_that_has_asked_the_store_is_skipped,
+    a_request_that_is_skipped_has_no_place_in_the_store,
     a_request_that_wakes_before_its_successor_takes_nothing_from_it,
     a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
@@ -43,19 +43,19 @@ super::without_a_queue!(
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
     a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
     a_hold_passed_to_a_dropped_request_goes_to_the_next,
-    a_kept_key_is_not_passed_on,
-    a_lost_hold_is_not_passed_on,
+    a_kept_key_is_not_handed_off,
+    a_lost_hold_is_not_handed_off,
     a_request_that_wakes_before_its_successor_takes_nothing_from_it,
-    a_shutdown_ends_a_hold_that_is_passed_on,
+    a_shutdown_ends_a_hold_that_is_handed_off,
     holds_dropped_at_once_are_never_left_without_an_owner,
-    tasks_of_one_process_pass_a_hold_on_without_the_store,
+    tasks_of_one_process_hand_a_hold_off_without_the_store,
     turned_off_every_hand_over_goes_through_the_store,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A request that waits in the local queue, behind a hold of the same process.
-async fn waits(
+async fn wait_in_queue(
     client: &LockClient,
     request: lock_runtime::Lock,
 ) -> JoinHandle<Result<Guard, LockError>> {
@@ -89,13 +89,13 @@ async fn owner(store: &Backend) -> Option<String> {
     }
 }
 
-async fn tasks_of_one_process_pass_a_hold_on_without_the_store(store: Backend) {
+async fn tasks_of_one_process_hand_a_hold_off_without_the_store(store: Backend) {
     let client = patient(&store).await;
     let first = client.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;
     let mut waiting = Vec::new();
     for _ in 0..20 {
-        waiting.push(waits(&client, client.lock("k")).await);
+        waiting.push(wait_in_queue(&client, client.lock("k")).await);
     }
     first.release().await.unwrap();
     for waiter in waiting {
@@ -147,14 +147,14 @@ async fn other_processes_have_their_turn(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
+async fn a_turn_ends_at_the_limit_of_hand_offs(store: Backend) {
     let builder = store.builder().local_tenure(3, Duration::from_secs(60));
     let (few, other) = (builder.connect().await.unwrap(), store.client().await);
     let first = few.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;
     let mut waiting = Vec::new();
     for _ in 0..5 {
-        waiting.push(waits(&few, few.lock("k")).await);
+        waiting.push(wait_in_queue(&few, few.lock("k")).await);
     }
     // Another client stands in the store's queue all the time.
     let others = tokio::spawn(other.lock("k").wait(WAIT).acquire());
@@ -173,7 +173,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     let guard = others.await.unwrap().unwrap();
     assert!(
         guard.is_held(),
-        "after three hand-overs it is the other's turn"
+        "after three hand-offs it is the other's turn"
     );
     eventually(
         "the next one of the first stands in the queue",
@@ -189,7 +189,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     let before = owner(&store).await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
-        waiting.push(waits(&few, few.lock("k")).await);
+        waiting.push(wait_in_queue(&few, few.lock("k")).await);
     }
     first.release().await.unwrap();
     let last = waiting.pop().unwrap();
@@ -247,12 +247,12 @@ async fn a_fair_request_is_not_passed_by(store: Backend) {
         b.inspect("k").await.unwrap().waiting == 1
     })
     .await;
-    let fair = waits(&a, a.lock("k").fair()).await;
+    let fair = wait_in_queue(&a, a.lock("k").fair()).await;
     eventually("it queues", async || {
         b.inspect("k").await.unwrap().waiting == 2
     })
     .await;
-    let behind = waits(&a, a.lock("k")).await;
+    let behind = wait_in_queue(&a, a.lock("k")).await;
     first.release().await.unwrap();
     let guard = others.await.unwrap().unwrap();
     assert!(!fair.is_finished() && !behind.is_finished());
@@ -273,7 +273,7 @@ async fn a_hold_passed_to_a_dropped_request_goes_to_the_next(store: Backend) {
             let next = if last {
                 None
             } else {
-                Some(waits(&client, client.lock("k")).await)
+                Some(wait_in_queue(&client, client.lock("k")).await)
             };
             first.release().await.unwrap();
             // It may have the hold now, or be about to get it.
@@ -296,14 +296,14 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     // A request with a shorter lease asks the store for a lease of its own, so that a crash costs
     // no more than that.
     let first = client.lock("k").acquire().await.unwrap();
-    let waiter = waits(&client, client.lock("k").lease(short)).await;
+    let waiter = wait_in_queue(&client, client.lock("k").lease(short)).await;
     first.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     assert!(guard.remaining() <= short);
     let left = client.inspect("k").await.unwrap().remaining;
     assert!(left <= Some(short), "{left:?}");
     // A request with a longer lease does so as well.
-    let waiter = waits(&client, client.lock("k").lease(20 * short)).await;
+    let waiter = wait_in_queue(&client, client.lock("k").lease(20 * short)).await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     eventually("it has the whole of its lease", async || {
@@ -311,9 +311,9 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     })
     .await;
     guard.release().await.unwrap();
-    // The same lease, not renewed, and half over when the hold is passed on.
+    // The same lease, not renewed, and half over when the hold is handed off.
     let first = client.lock("k").lease(2 * short).acquire().await.unwrap();
-    let waiter = waits(&client, client.lock("k").lease(2 * short)).await;
+    let waiter = wait_in_queue(&client, client.lock("k").lease(2 * short)).await;
     tokio::time::sleep(short / 2).await;
     first.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
@@ -335,12 +335,12 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     store.until_empty().await;
 }
 
-async fn a_lost_hold_is_not_passed_on(store: Backend) {
+async fn a_lost_hold_is_not_handed_off(store: Backend) {
     let client = patient(&store).await;
     let lease = Duration::from_millis(300);
     for released in [true, false] {
         let first = client.lock("k").lease(lease).acquire().await.unwrap();
-        let waiter = waits(&client, client.lock("k").lease(lease)).await;
+        let waiter = wait_in_queue(&client, client.lock("k").lease(lease)).await;
         let lost = first.lost();
         lost.await;
         if released {
@@ -356,7 +356,7 @@ async fn a_lost_hold_is_not_passed_on(store: Backend) {
     // If an operator takes the hold away, the next task loses it too, as soon as the store is
     // asked.
     let first = client.lock("k").acquire().await.unwrap();
-    let waiter = waits(&client, client.lock("k").lease(lease).renew(true)).await;
+    let waiter = wait_in_queue(&client, client.lock("k").lease(lease).renew(true)).await;
     assert!(client.force_release("k").await.unwrap());
     drop(first);
     let guard = waiter.await.unwrap().unwrap();
@@ -366,7 +366,7 @@ async fn a_lost_hold_is_not_passed_on(store: Backend) {
     .await;
 }
 
-async fn a_kept_key_is_not_passed_on(store: Backend) {
+async fn a_kept_key_is_not_handed_off(store: Backend) {
     let client = patient(&store).await;
     let keep = Duration::from_millis(600);
     let first = client
@@ -376,7 +376,7 @@ async fn a_kept_key_is_not_passed_on(store: Backend) {
         .await
         .unwrap();
     let started = std::time::Instant::now();
-    let waiter = waits(&client, client.lock("k")).await;
+    let waiter = wait_in_queue(&client, client.lock("k")).await;
     first.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
     assert!(
@@ -396,7 +396,7 @@ async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
         .acquire()
         .await
         .unwrap();
-    let waiter = waits(&client, client.lock("k").lease(lease).renew(true)).await;
+    let waiter = wait_in_queue(&client, client.lock("k").lease(lease).renew(true)).await;
     first.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     tokio::time::sleep(lease * 2).await;
@@ -427,20 +427,20 @@ async fn a_panic_passes_the_hold_on(store: Backend) {
     };
     // Not as soon as the store has the holder: the request may still count as waiting.
     inside.notified().await;
-    let waiter = waits(&client, client.lock("k")).await;
+    let waiter = wait_in_queue(&client, client.lock("k")).await;
     goes_on.notify_one();
     assert!(panics.await.unwrap_err().is_panic());
     waiter.await.unwrap().unwrap().release().await.unwrap();
     store.until_empty().await;
 }
 
-async fn a_shutdown_ends_a_hold_that_is_passed_on(store: Backend) {
+async fn a_shutdown_ends_a_hold_that_is_handed_off(store: Backend) {
     for _ in 0..20 {
         let client = patient(&store).await;
         let first = client.lock("k").acquire().await.unwrap();
         let mut waiting = Vec::new();
         for _ in 0..3 {
-            waiting.push(waits(&client, client.lock("k")).await);
+            waiting.push(wait_in_queue(&client, client.lock("k")).await);
         }
         let closing = tokio::spawn({
             let client = client.clone();
@@ -464,7 +464,7 @@ async fn turned_off_every_hand_over_goes_through_the_store(store: Backend) {
     let client = builder.connect().await.unwrap();
     let first = client.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;
-    let waiter = waits(&client, client.lock("k")).await;
+    let waiter = wait_in_queue(&client, client.lock("k")).await;
     first.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     let after = owner(&store).await;
@@ -518,12 +518,12 @@ async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
     assert!(successor.is_held());
 }
 
-async fn a_request_that_is_not_polled_is_passed_over(store: Backend) {
+async fn a_request_that_is_not_polled_is_skipped(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
     assert!(polled(1, &mut asleep).await.is_none());
-    let behind = waits(&client, client.lock("k")).await;
+    let behind = wait_in_queue(&client, client.lock("k")).await;
     let others = tokio::spawn(other.lock("k").wait(WAIT).acquire());
     eventually("it queues", async || {
         other.inspect("k").await.unwrap().waiting == 1
@@ -549,7 +549,7 @@ async fn a_request_that_is_not_polled_is_passed_over(store: Backend) {
 }
 
 /// The store hands the lock over to a request that is no longer polled.
-async fn an_unpolled_request_that_has_asked_the_store_is_passed_over(store: Backend) {
+async fn an_unpolled_request_that_has_asked_the_store_is_skipped(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let held = other.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
@@ -560,8 +560,8 @@ async fn an_unpolled_request_that_has_asked_the_store_is_passed_over(store: Back
         answer = &mut asleep => panic!("{answer:?}"),
         () = queued => {}
     }
-    let behind = waits(&client, client.lock("k")).await;
-    let far_behind = waits(&client, client.lock("k")).await;
+    let behind = wait_in_queue(&client, client.lock("k")).await;
+    let far_behind = wait_in_queue(&client, client.lock("k")).await;
     held.release().await.unwrap();
     for next in [behind, far_behind] {
         let guard = tokio::time::timeout(WAIT / 3, next).await.unwrap();
@@ -577,7 +577,7 @@ async fn an_unpolled_request_that_has_asked_the_store_is_passed_over(store: Back
 }
 
 /// Also for a fenced request. Its place has another name.
-async fn a_request_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
+async fn a_request_that_is_skipped_has_no_place_in_the_store(store: Backend) {
     for fenced in [false, true] {
         let (client, other) = (patient(&store).await, store.client().await);
         let held = other.lock("k").acquire().await.unwrap();
@@ -585,7 +585,7 @@ async fn a_request_that_is_passed_over_has_no_place_in_the_store(store: Backend)
         let request = if fenced { request.fenced() } else { request };
         let mut asleep = Box::pin(request.acquire());
         let places = async |places: usize| {
-            eventually("so many places are in the store's queue", async || {
+            eventually("all places are in the store's queue", async || {
                 other.inspect("k").await.unwrap().waiting == places
             })
             .await;
@@ -606,12 +606,12 @@ async fn a_request_that_wakes_before_its_successor_takes_nothing_from_it(store: 
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let request = |lease| Box::pin(client.lock("k").lease(lease).wait(WAIT).acquire());
-    // The second has another lease than the hold that is passed on, so it must ask the store.
+    // The second has another lease than the hold that is handed off, so it must ask the store.
     let (mut asleep, mut behind) = (request(WAIT), request(WAIT / 2));
     assert!(polled(1, &mut asleep).await.is_none());
     assert!(polled(1, &mut behind).await.is_none());
     first.release().await.unwrap();
-    // After a second, the second request gets what was passed on to the first, for another second.
+    // After a second, the second request gets what was handed off to the first, for another second.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let early = polled(1, &mut asleep).await;
     let both = async {

@@ -10,14 +10,14 @@ super::on_every_store!(
     a_row_of_unpolled_requests_costs_some_seconds,
     a_row_of_unpolled_requests_in_the_stores_queue_costs_some_seconds,
     a_row_of_unpolled_nested_requests_costs_some_seconds,
-    a_nested_request_that_is_passed_over_goes_on_when_it_is_polled,
+    a_nested_request_that_is_skipped_goes_on_when_it_is_polled,
     a_nested_body_that_is_not_polled_keeps_its_turn,
 );
 
 super::without_a_queue!(
     a_row_of_unpolled_requests_costs_some_seconds,
     a_row_of_unpolled_nested_requests_costs_some_seconds,
-    a_nested_request_that_is_passed_over_goes_on_when_it_is_polled,
+    a_nested_request_that_is_skipped_goes_on_when_it_is_polled,
     a_nested_body_that_is_not_polled_keeps_its_turn,
 );
 
@@ -37,7 +37,7 @@ async fn asleep(client: &LockClient, fair: bool) -> Request {
 }
 
 /// Behind a row of unpolled requests, one that is polled. The first lets go.
-async fn waits_behind(client: &LockClient, first: Guard) -> Vec<Request> {
+async fn wait_behind(client: &LockClient, first: Guard) -> Vec<Request> {
     let mut row = Vec::new();
     for _ in 0..ROW {
         row.push(asleep(client, false).await);
@@ -53,7 +53,7 @@ async fn waits_behind(client: &LockClient, first: Guard) -> Vec<Request> {
 async fn a_row_of_unpolled_requests_costs_some_seconds(store: Backend) {
     let client = store.client().await;
     let first = client.lock("k").acquire().await.unwrap();
-    let row = waits_behind(&client, first).await;
+    let row = wait_behind(&client, first).await;
     for request in row {
         request.await.unwrap().release().await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn a_row_of_unpolled_nested_requests_costs_some_seconds(store: Backend) {
     let client = store.client().await;
     let body = async {
         let first = client.lock("k").acquire().await.unwrap();
-        let row = waits_behind(&client, first).await;
+        let row = wait_behind(&client, first).await;
         for request in row {
             request.await.unwrap().release().await.unwrap();
         }
@@ -107,22 +107,22 @@ async fn a_row_of_unpolled_nested_requests_costs_some_seconds(store: Backend) {
     client.lock("k").run(body).await.unwrap();
 }
 
-async fn a_nested_request_that_is_passed_over_goes_on_when_it_is_polled(store: Backend) {
+async fn a_nested_request_that_is_skipped_goes_on_when_it_is_polled(store: Backend) {
     let client = store.client().await;
     let body = async {
         let first = client.lock("k").acquire().await.unwrap();
-        let passed_over = asleep(&client, false).await;
+        let skipped = asleep(&client, false).await;
         let second = asleep(&client, false).await;
         first.release().await.unwrap();
         let second = second.await.unwrap();
         let mut third = asleep(&client, false).await;
-        let (passed_over, ()) = tokio::join!(passed_over, async {
+        let (skipped, ()) = tokio::join!(skipped, async {
             tokio::task::yield_now().await;
             drop(second);
             // It stands behind the third now.
             drop(third.as_mut().await.unwrap());
         });
-        assert!(passed_over.unwrap().is_held());
+        assert!(skipped.unwrap().is_held());
         // One whose wait has ended says so.
         let first = client.lock("k").acquire().await.unwrap();
         let short = client.lock("k").wait(Duration::from_millis(200)).acquire();

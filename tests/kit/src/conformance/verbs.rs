@@ -19,7 +19,7 @@ super::on_every_store!(
     an_abandon_undoes_a_grant,
     a_renewal_never_shortens_and_never_makes_a_key,
     a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges,
-    a_place_whose_client_is_gone_is_passed_over,
+    a_place_whose_client_is_gone_is_dropped,
 );
 
 super::without_a_queue!(a_release_repeated_is_not_held, an_abandon_undoes_a_grant,);
@@ -346,7 +346,7 @@ async fn a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges(backe
     assert!(is_granted(two.acquire(first, false, Queue::Join).await));
 }
 
-async fn a_place_whose_client_is_gone_is_passed_over(backend: Backend) {
+async fn a_place_whose_client_is_gone_is_dropped(backend: Backend) {
     for released in [true, false] {
         let mut two = Two::new(&backend);
         let (holder, gone, next) = (owner(0, 1), owner(1, 1), owner(0, 2));

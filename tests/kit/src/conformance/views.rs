@@ -110,7 +110,7 @@ async fn a_view_is_handed_a_lock_by_a_client_of_its_namespace(store: Backend) {
             view.health().await.unwrap().waiting == 1
         })
         .await;
-        if store.capabilities().refuses(Wish::Fair).is_none() {
+        if store.capabilities().refusal(Wish::Fair).is_none() {
             eventually("it stands in the queue there", async || {
                 there.inspect("k").await.unwrap().waiting == 1
             })
@@ -144,7 +144,7 @@ async fn holds_of_several_namespaces_end_together_and_go_to_the_waiters_there(st
         here.health().await.unwrap().waiting + there.health().await.unwrap().waiting == 6
     })
     .await;
-    if store.capabilities().refuses(Wish::Fair).is_none() {
+    if store.capabilities().refusal(Wish::Fair).is_none() {
         for key in ["a", "b", "c"] {
             for client in [&here, &there] {
                 eventually("each stands in its queue", async || {

@@ -93,7 +93,7 @@ fn rounded(remaining: Option<Duration>) -> Option<u64> {
     remaining.map(|left| left.as_secs().div_ceil(100))
 }
 
-/// `forgets`: there are places that were passed over. The stores forget them at different times.
+/// `forgets`: there are places that were suspended. The stores forget them at different times.
 pub(super) async fn run(side: &mut Side, request: &Request, verb: &Verb, forgets: bool) -> String {
     let store = Arc::clone(&side.stores[request.through]);
     let acquire = request.acquire.clone();

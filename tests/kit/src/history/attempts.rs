@@ -24,12 +24,12 @@ pub struct Attempt {
     /// The fencing token, if the grant had one.
     pub token: Option<u64>,
     /// When the process believed that it held the lock.
-    pub hold: Option<Hold>,
+    pub hold: Option<BelievedHold>,
 }
 
 /// A period in which a process believes that it holds a lock, from `from` to before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct BelievedHold {
     /// When the process learned that it holds the lock.
     pub from: u64,
     /// When the process gave the lock back, learned of its loss, or could no longer trust it.
@@ -104,7 +104,7 @@ impl Attempt {
                 self.answer = Some((record.at, outcome));
                 if outcome == Outcome::Ok {
                     self.token = record.token;
-                    self.hold = Some(Hold {
+                    self.hold = Some(BelievedHold {
                         from: record.at,
                         to: record.deadline.unwrap_or(record.at),
                     });
@@ -178,7 +178,7 @@ pub(super) mod by_hand {
             line
         }
 
-        pub(crate) fn works(self, at: u64, deadline: u64) -> Self {
+        pub(crate) fn work(self, at: u64, deadline: u64) -> Self {
             let mut line = self.and(at, Operation::Hold, Outcome::Ok);
             if let Some(last) = line.records.last_mut() {
                 last.deadline = Some(deadline);

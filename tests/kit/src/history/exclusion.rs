@@ -1,6 +1,6 @@
 //! Mutual exclusion: no two holds at once that exclude each other.
 
-use super::attempts::{Attempt, History, Hold};
+use super::attempts::{Attempt, BelievedHold, History};
 use super::disturbance::excuses_overlap;
 use super::{Check, Disturbance, Effect, Violation};
 
@@ -22,12 +22,12 @@ impl History {
                 .filter_map(|attempt| Some((attempt.hold?, attempt)))
                 .map(|(hold, by)| {
                     let to = hold.to.min(died(by.process));
-                    (Hold { to, ..hold }, by)
+                    (BelievedHold { to, ..hold }, by)
                 })
                 .filter(|(hold, _)| hold.from < hold.to);
             let mut holds: Vec<_> = holds.collect();
             holds.sort_by_key(|(hold, _)| hold.from);
-            let mut active: Vec<&(Hold, &Attempt)> = Vec::new();
+            let mut active: Vec<&(BelievedHold, &Attempt)> = Vec::new();
             for next in &holds {
                 let (hold, attempt) = next;
                 active.retain(|(earlier, _)| hold.from < earlier.to);
@@ -173,7 +173,7 @@ mod tests {
             attempt(1, 0, "k", ONE)
                 .asked(1, 100)
                 .granted(10, None, 20)
-                .works(15, deadline)
+                .work(15, deadline)
         };
         assert_eq!(overlaps([silent(30), hold(2, ONE, 30, 40)]), []);
         assert_eq!(overlaps([silent(31), hold(2, ONE, 30, 40)]).len(), 1);
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(overlaps([silent(30).lost(90), hold(2, ONE, 30, 40)]), []);
         // The process continued to work.
         assert_eq!(
-            overlaps([silent(30).works(35, 30), hold(2, ONE, 30, 40)]).len(),
+            overlaps([silent(30).work(35, 30), hold(2, ONE, 30, 40)]).len(),
             1
         );
     }

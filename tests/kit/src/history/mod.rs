@@ -24,7 +24,7 @@ mod waiting;
 
 use std::fmt;
 
-pub use self::attempts::{Attempt, History, Hold};
+pub use self::attempts::{Attempt, BelievedHold, History};
 pub use self::disturbance::{Disturbance, Effect};
 pub use self::record::{Kind, Operation, Outcome, Record, Recorder, read_records};
 pub use self::resource::{Access, stale_accesses};

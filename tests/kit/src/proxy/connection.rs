@@ -58,7 +58,7 @@ pub(super) async fn serve(
     drop((from_client, to_client));
     if was_cut {
         // Closing with unread replies would reset the connection, and the server could lose
-        // requests that were passed on. So read until the server closes as well.
+        // requests that were forwarded. So read until the server closes as well.
         to_server.shutdown().await?;
         tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await?;
     }
@@ -117,7 +117,7 @@ impl Passage<'_> {
             if !delay.is_zero() {
                 sleep_until(read_at + delay).await;
             }
-            self.pass_on(&chunk, to).await?;
+            self.forward(&chunk, to).await?;
         }
         // The sender is done. Tell the receiver, but not earlier than allowed.
         self.network.wait_for(|state| !state.frozen).await;
@@ -132,7 +132,7 @@ impl Passage<'_> {
         }
     }
 
-    async fn pass_on(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
+    async fn forward(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
         let mut requests = match &mut self.requests {
             Some(parser) => parser.read(chunk),
             None => Vec::new(),
@@ -152,7 +152,7 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Passes on what may pass, counts it, and removes the passed requests from `requests`. The
+    /// Forwards what may pass, counts it, and removes the passed requests from `requests`. The
     /// second value is true if others must check the state again.
     fn attempt(
         &self,

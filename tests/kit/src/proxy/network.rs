@@ -12,7 +12,7 @@ use super::protocol::Protocol;
 
 /// The proxy's settings and counts. All connections read it and wait for its changes.
 ///
-/// Bytes are passed on and connections are accepted under its lock ([`Network::change`]). So no
+/// Bytes are forwarded and connections are accepted under its lock ([`Network::change`]). So no
 /// change can come between checking whether something may pass and passing it.
 #[derive(Debug)]
 pub(super) struct Network {

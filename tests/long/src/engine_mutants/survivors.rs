@@ -37,7 +37,7 @@ pub(super) const KNOWN: &[Known] = &[
         "let willing = !self.options.fair",
         "> → >=",
         [1, 1],
-        "without handoffs there is no hold that may be passed on",
+        "without handoffs there is no hold that may be handed off",
     ),
     (
         "acquire/one.rs",

@@ -65,7 +65,7 @@ fn weave(text: &str, places: &[&Place], range: Range<usize>, out: &mut String) {
 }
 
 /// The module that answers, at the root of the crate.
-pub(super) fn answers(mutants: usize) -> String {
+pub(super) fn write_answers(mutants: usize) -> String {
     format!(
         r#"//! Written by `bash tests/long/run engine`: which place is wrong in this process.
 use std::fs::File;

@@ -74,7 +74,7 @@ pub(crate) struct Environment {
     pub(crate) folder: Option<TempDir>,
 }
 
-/// So many tests run at a time for each mutant that is tried.
+/// This many tests run at a time for each mutant that is tried.
 pub(crate) const WAITING: usize = 2;
 
 /// What is broken, and the tests that are tried on it.
@@ -105,7 +105,7 @@ pub(crate) fn asked_for(
     }
 }
 
-/// Tries the tests on each of the mutants, so many at a time.
+/// Tries the tests on each of the mutants, this many at a time.
 pub(crate) async fn run(
     subject: impl Subject,
     mutants: Vec<Mutant>,

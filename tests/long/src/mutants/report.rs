@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Mutant, Reasons, Verdict};
 
-/// So many of a hundred mutants must be found.
+/// This many of a hundred mutants must be found.
 const ENOUGH: usize = 97;
 
 /// The result of each mutant.

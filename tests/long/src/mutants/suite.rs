@@ -20,7 +20,7 @@ use super::Environment;
 
 /// Many times what a stage takes on a machine under load. Only a test that hangs needs longer.
 const LIMIT: Duration = Duration::from_secs(400);
-/// So many tests that found a mistake in a file are tried first on its next one.
+/// At most this many tests that found a mistake in a file are tried first on its next one.
 const FIRST: usize = 6;
 
 /// Tests that are run together. Stages that are quick or likely to find something come first.
@@ -33,7 +33,7 @@ pub(crate) struct Stage {
     exact: bool,
     /// Parts of the names of tests that the stage leaves out.
     skipped: &'static [&'static str],
-    /// So many tests at a time. Most tests wait most of the time.
+    /// How many tests run at a time. Most tests wait most of the time.
     threads: usize,
     /// Each test in a process of its own: in one, some wait for each other.
     apart: bool,
@@ -156,10 +156,10 @@ pub(crate) struct Suite {
     programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
-    /// So many programs run at a time that do more than wait. On a machine under too much load
+    /// This many programs run at a time that do more than wait. On a machine under too much load
     /// tests would seem to hang.
     busy: Semaphore,
-    /// So many run at a time that have one test, which waits most of the time.
+    /// This many run at a time that have one test, which waits most of the time.
     waiting: Semaphore,
     /// How long stages may take.
     limits: Mutex<BTreeMap<String, Duration>>,

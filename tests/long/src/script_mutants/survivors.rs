@@ -68,7 +68,7 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     (
         "lib.lua",
-        "if was_passed_over(at, place.client)",
+        "if was_suspended(at, place.client)",
         "deleted",
         [1, 1],
         "as microseconds, the record's milliseconds are in 1970: a long silence",

@@ -38,7 +38,7 @@ const WAITS: [Option<Duration>; 3] = [
     Some(Duration::from_secs(750)),
 ];
 
-/// Makes everything that these keys have end earlier by so many milliseconds: times to live, and
+/// Makes everything that these keys have end earlier by this many milliseconds: times to live, and
 /// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
 /// own end, since the embedded store never forgets a queue.
 const TICK: &str = r"
@@ -48,7 +48,7 @@ for _, key in ipairs(KEYS) do
   if string.find(key, '%queue:', 1, true) then
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
     for i = 1, #all, 2 do
-      -- The time at which a client was passed over is in milliseconds.
+      -- The time at which a client was suspended is in milliseconds.
       local in_millis = all[i + 1] - 6000000000000000
       local unit = in_millis > 0 and in_millis < 100000000000000 and 1 or 1000
       redis.call('ZADD', key, all[i + 1] - millis * unit, all[i])
@@ -209,7 +209,7 @@ impl<'g> Both<'g> {
         reply
     }
 
-    /// Lets so many milliseconds pass in both stores. In Redis, for these keys (without the
+    /// Lets this many milliseconds pass in both stores. In Redis, for these keys (without the
     /// namespace) and their queues.
     fn pass_time(&mut self, millis: u64, keys: &[&str]) {
         self.steps.push(format!("{millis} ms later"));
@@ -261,7 +261,7 @@ impl<'g> Both<'g> {
     }
 }
 
-/// Runs seed after seed until this share (one of so many) of the requested commands is done.
+/// Runs seed after seed until this share (one of this many) of the requested commands is done.
 fn to_commands(share: usize, scenario: impl Fn(&mut Both<'_>, u64)) {
     let number = |name| {
         let text = std::env::var(name).ok()?;

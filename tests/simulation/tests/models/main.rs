@@ -29,7 +29,7 @@ fn large() -> bool {
 }
 
 /// Visits every state: each property holds, and what must be possible happens.
-fn holds<M>(name: &str, model: M)
+fn check_holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + PartialEq + Hash + Send + Sync + std::fmt::Debug,
@@ -52,7 +52,7 @@ where
 }
 
 /// Searches until this property fails.
-fn fails<M>(model: M, property: &'static str)
+fn check_fails<M>(model: M, property: &'static str)
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + PartialEq + Hash + Send + Sync + std::fmt::Debug,
@@ -106,13 +106,13 @@ fn fence() -> Fence {
 #[test]
 fn the_queue_keeps_its_promises_with_a_fault_and_renewals() {
     let renews = true;
-    holds(
+    check_holds(
         "queue: two clients, a fault, renewals",
         Queue { renews, ..queue() },
     );
     if large() {
         let faults = 2;
-        holds(
+        check_holds(
             "queue: two clients, two faults",
             Queue { faults, ..queue() },
         );
@@ -122,7 +122,7 @@ fn the_queue_keeps_its_promises_with_a_fault_and_renewals() {
 #[test]
 fn a_fair_queue_keeps_its_promises_with_a_fault() {
     let fair = true;
-    holds(
+    check_holds(
         "queue: two clients, a fault, fair",
         Queue { fair, ..queue() },
     );
@@ -139,7 +139,7 @@ fn the_queue_keeps_its_promises_to_three_clients() {
         ..queue()
     };
     if large() {
-        holds(
+        check_holds(
             "queue: three clients",
             Queue {
                 lease: 3,
@@ -147,19 +147,19 @@ fn the_queue_keeps_its_promises_to_three_clients() {
                 ..short.clone()
             },
         );
-        holds(
+        check_holds(
             "queue: three clients, a fault",
             Queue { faults: 1, ..short },
         );
     } else {
-        holds("queue: three clients, short leases", short);
+        check_holds("queue: three clients, short leases", short);
     }
 }
 
 #[test]
 fn the_queue_keeps_its_promises_when_clients_come_again() {
     let (requests, faults) = (vec![2, 2], 0);
-    holds(
+    check_holds(
         "queue: two requests each",
         Queue {
             requests,
@@ -169,7 +169,7 @@ fn the_queue_keeps_its_promises_when_clients_come_again() {
     );
     if large() {
         let (requests, faults) = (vec![2, 1], 1);
-        holds(
+        check_holds(
             "queue: two requests and one, a fault",
             Queue {
                 requests,
@@ -187,7 +187,7 @@ macro_rules! found_in_queue {
         #[test]
         fn $name() {
             let (requests, mistake) = ($requests.to_vec(), Some(queue::Mistake::$mistake));
-            fails(Queue { requests, mistake, faults: $faults, ..queue() }, queue::$property);
+            check_fails(Queue { requests, mistake, faults: $faults, ..queue() }, queue::$property);
         }
     )*};
 }
@@ -209,7 +209,7 @@ found_in_queue! {
     an_abandon_that_leaves_the_grant_is_found: AbandonLeavesTheGrant, [1, 1], 1 => NOTHING_LEFT;
     no_fallback_poll_is_found: NoFallbackPoll, [1, 1], 1 => HAND_OFF;
     looking_again_by_barging_is_found: LookingAgainBarges, [1, 1], 0 => ORDER;
-    a_place_passed_over_for_ever_is_found: PassedOverForEver, [1, 1, 1], 1 => ORDER;
+    a_place_suspended_for_ever_is_found: SuspendedForEver, [1, 1, 1], 1 => ORDER;
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn leases_and_renewals_exclude() {
         drift: 1,
         ..fence()
     };
-    holds(
+    check_holds(
         "fence: leases",
         Fence {
             renewals: 2,
@@ -227,7 +227,7 @@ fn leases_and_renewals_exclude() {
         },
     );
     if large() {
-        holds(
+        check_holds(
             "fence: three clients",
             Fence {
                 clients: 3,
@@ -241,7 +241,7 @@ fn leases_and_renewals_exclude() {
 
 #[test]
 fn tokens_rise_and_keep_stale_writes_out_also_after_a_loss_of_the_data() {
-    holds(
+    check_holds(
         "fence: writes, data lost",
         Fence {
             losses: 1,
@@ -255,13 +255,13 @@ fn tokens_rise_and_keep_stale_writes_out_also_after_a_loss_of_the_data() {
             renewals: 1,
             ..fence()
         };
-        holds("fence: everything", Fence { writes: 3, ..all });
+        check_holds("fence: everything", Fence { writes: 3, ..all });
     }
 }
 
 #[test]
 fn tokens_rise_also_when_the_clock_is_set_back() {
-    holds(
+    check_holds(
         "fence: clock set back",
         Fence {
             set_backs: 1,
@@ -273,7 +273,7 @@ fn tokens_rise_also_when_the_clock_is_set_back() {
 /// A documented limit: both faults together.
 #[test]
 fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
-    fails(
+    check_fails(
         Fence {
             losses: 1,
             set_backs: 1,
@@ -294,7 +294,8 @@ macro_rules! found_in_fence {
         fn $name() {
             let (renewals, losses, drift, writes) = ($renewals, $losses, $drift, $writes);
             let mistake = Some(fence::Mistake::$mistake);
-            fails(Fence { mistake, renewals, losses, drift, writes, ..fence() }, fence::$property);
+            let model = Fence { mistake, renewals, losses, drift, writes, ..fence() };
+            check_fails(model, fence::$property);
         }
     )*};
 }
@@ -322,7 +323,7 @@ fn quorum(rounds: usize, time: Time) -> Quorum {
     }
 }
 
-/// Clocks that tick together, except for so many extra ticks of single nodes.
+/// Clocks that tick together, except for this many extra ticks of single nodes.
 fn ticks(drift: u8) -> Time {
     Time::Ticks {
         lease: 2 + u8::from(large()),
@@ -333,9 +334,9 @@ fn ticks(drift: u8) -> Time {
 
 #[test]
 fn tokens_of_a_quorum_rise_whenever_leases_end_and_whatever_is_lost() {
-    holds("quorum: two rounds, no clocks", quorum(2, Time::AnyMoment));
+    check_holds("quorum: two rounds, no clocks", quorum(2, Time::AnyMoment));
     if large() {
-        holds(
+        check_holds(
             "quorum: three rounds, no clocks",
             quorum(3, Time::AnyMoment),
         );
@@ -344,12 +345,12 @@ fn tokens_of_a_quorum_rise_whenever_leases_end_and_whatever_is_lost() {
 
 #[test]
 fn holders_of_a_quorum_exclude_each_other() {
-    holds("quorum: two rounds", quorum(2, ticks(1)));
+    check_holds("quorum: two rounds", quorum(2, ticks(1)));
     let fenced = true;
     if large() {
         let two = quorum(2, ticks(1));
-        holds("quorum: two rounds, fenced", Quorum { fenced, ..two });
-        holds("quorum: three rounds", quorum(3, ticks(1)));
+        check_holds("quorum: two rounds, fenced", Quorum { fenced, ..two });
+        check_holds("quorum: three rounds", quorum(3, ticks(1)));
     }
 }
 
@@ -360,8 +361,8 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
         restarts,
         ..quorum(2, ticks(0))
     };
-    holds("quorum: two rounds, a restart", two.clone());
-    holds(
+    check_holds("quorum: two rounds, a restart", two.clone());
+    check_holds(
         "quorum: two rounds, a restart, fenced",
         Quorum { fenced, ..two },
     );
@@ -369,7 +370,7 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
         // The servers' clocks may differ by as long as a restarted node stays out.
         let (lease, drift, skew) = (2, 0, 1);
         let time = Time::Ticks { lease, drift, skew };
-        holds(
+        check_holds(
             "quorum: two rounds, a restart, fenced, clocks apart",
             Quorum {
                 restarts,
@@ -390,7 +391,7 @@ macro_rules! found_in_quorum {
         fn $name() {
             let (restarts, fenced, mistake) = ($restarts, $fenced, Some(quorum::Mistake::$mistake));
             let made = Quorum { restarts, fenced, mistake, ..quorum($rounds, $time) };
-            fails(made, quorum::$property);
+            check_fails(made, quorum::$property);
         }
     )*};
 }

@@ -22,7 +22,7 @@
 //!
 //! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a
 //! command gets no answer in time; a grant's message is lost; a connection breaks, noticed by the
-//! store or not; a process dies, noticed or not; a place is passed over, or ends because a clock
+//! store or not; a process dies, noticed or not; a place is suspended, or ends because a clock
 //! jumped.
 //!
 //! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the
@@ -34,7 +34,7 @@ use stateright::{Model, Property};
 
 use self::client::{Client, Message, Phase};
 pub(crate) use self::state::State;
-use self::state::{Hold, Owner};
+use self::state::{ModelHold, Owner};
 use self::store::Verb;
 
 mod client;
@@ -94,8 +94,8 @@ pub(crate) enum Mistake {
     NoFallbackPoll,
     /// A waiter that looks again takes a free lock without regard to the queue.
     LookingAgainBarges,
-    /// A look does not restore a client's places that were passed over.
-    PassedOverForEver,
+    /// A look does not restore a client's suspended places.
+    SuspendedForEver,
 }
 
 /// How an acquire treats the queue.
@@ -129,7 +129,7 @@ pub(crate) enum Action {
     Cut(u8, bool),
     Die(u8, bool),
     /// The store has long not heard the client, and passes its first place over.
-    PassOver(u8),
+    Suspend(u8),
     /// The store's clock has jumped past the end of its first place.
     EndPlace(u8),
 }
@@ -144,7 +144,7 @@ impl Action {
                 | Self::LoseGrant(..)
                 | Self::Cut(..)
                 | Self::Die(..)
-                | Self::PassOver(_)
+                | Self::Suspend(_)
                 | Self::EndPlace(_)
         )
     }
@@ -198,14 +198,14 @@ impl Queue {
         if state.faults > 0 {
             self.faults_of(client, at, actions);
             if state.queue.iter().any(|place| place.client == at) {
-                actions.push(Action::PassOver(at));
+                actions.push(Action::Suspend(at));
                 actions.push(Action::EndPlace(at));
             }
         }
     }
 
     fn looks_again(&self, client: &Client) -> bool {
-        let placed = client.present || client.confirmed > 0;
+        let placed = client.may_be_stored || client.confirmed > 0;
         !(placed && self.makes(Mistake::NoFallbackPoll))
     }
 
@@ -272,7 +272,7 @@ impl Queue {
         | Action::LoseGrant(at, _)
         | Action::Cut(at, _)
         | Action::Die(at, _)
-        | Action::PassOver(at)
+        | Action::Suspend(at)
         | Action::EndPlace(at)) = action
         else {
             return self.tick(state);
@@ -280,8 +280,8 @@ impl Queue {
         let first = state.queue.iter().find(|place| place.client == at).copied();
         let client = &mut state.clients[usize::from(at)];
         match action {
-            Action::PassOver(_) => {
-                state.passed_over.extend(first);
+            Action::Suspend(_) => {
+                state.suspended.extend(first);
                 state.unheard.extend(first);
             }
             Action::EndPlace(_) => {
@@ -368,7 +368,7 @@ impl Queue {
 
     fn tick(&self, state: &mut State) {
         state.lock = state.lock.and_then(|hold| {
-            (hold.left > 1).then_some(Hold {
+            (hold.left > 1).then_some(ModelHold {
                 left: hold.left - 1,
                 ..hold
             })
@@ -389,7 +389,7 @@ impl Model for Queue {
         vec![State {
             lock: None,
             queue: Vec::new(),
-            passed_over: Vec::new(),
+            suspended: Vec::new(),
             unheard: Vec::new(),
             clients: self.requests.iter().copied().map(Client::new).collect(),
             faults: self.faults,

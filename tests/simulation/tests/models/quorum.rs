@@ -60,7 +60,7 @@ pub(crate) enum Time {
         lease: u8,
         /// Extra ticks of single nodes' clocks, over all nodes.
         drift: u8,
-        /// One node's clock is ahead of the others by so many ticks.
+        /// One node's clock is ahead of the others by this many ticks.
         skew: u8,
     },
 }
@@ -100,7 +100,7 @@ struct Node {
     lock: Option<(u8, u8)>,
     /// The fence counter.
     counter: u8,
-    /// The node does not count for so many ticks.
+    /// The node does not count for this many ticks.
     out: u8,
     /// How far its clock is ahead.
     skew: u8,

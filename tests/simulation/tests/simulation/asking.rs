@@ -13,8 +13,8 @@ use crate::world::{Check, now, sleep};
 
 /// How long a request may exist beyond its wait.
 const GIVES_UP: Duration = Duration::from_secs(2);
-/// A task that is not polled is passed over within this time of its turn.
-const PASSED_OVER: Duration = Duration::from_secs(5);
+/// A task that is not polled is skipped within this time of its turn.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(5);
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -26,19 +26,19 @@ impl User {
             let until = now() + wanted.wait.unwrap_or(FOR_EVER) + GIVES_UP;
             let (client, witness) = (self.service.number, &self.service.world.witness);
             for key in &wanted.keys {
-                witness.asks_in_vain(client, key, until);
+                witness.note_vain_request(client, key, until);
             }
         }
         match self.rng.below(100) {
-            0..12 => self.drops_its_request(wanted).await,
-            12..20 => self.gives_up(wanted).await,
-            20..35 => self.runs_a_body(wanted).await,
-            way if way < 35 + unpolled => self.stops_polling(wanted).await,
-            _ => self.waits(wanted).await,
+            0..12 => self.drop_request(wanted).await,
+            12..20 => self.give_up(wanted).await,
+            20..35 => self.run_body(wanted).await,
+            way if way < 35 + unpolled => self.stop_polling(wanted).await,
+            _ => self.wait(wanted).await,
         }
     }
 
-    async fn waits(&mut self, wanted: Wanted) {
+    async fn wait(&mut self, wanted: Wanted) {
         let world = Arc::clone(&self.service.world);
         let asked = wanted.asked();
         let Wanted {
@@ -71,7 +71,7 @@ impl User {
         }
     }
 
-    async fn drops_its_request(&mut self, Wanted { keys, lock, .. }: Wanted) {
+    async fn drop_request(&mut self, Wanted { keys, lock, .. }: Wanted) {
         let world = &self.service.world;
         world.counts.add("requests dropped at a random poll");
         let polls = usize::try_from(self.rng.below(9)).unwrap();
@@ -81,7 +81,7 @@ impl User {
         }
     }
 
-    async fn gives_up(&mut self, Wanted { keys, lock, .. }: Wanted) {
+    async fn give_up(&mut self, Wanted { keys, lock, .. }: Wanted) {
         let world = &self.service.world;
         world.counts.add("requests given up");
         let patience = self.rng.ms(0..=700);
@@ -92,7 +92,7 @@ impl User {
     }
 
     /// A request whose future is not polled for a while, or never again.
-    async fn stops_polling(&mut self, wanted: Wanted) {
+    async fn stop_polling(&mut self, wanted: Wanted) {
         let Wanted { keys, lock, .. } = wanted;
         let world = Arc::clone(&self.service.world);
         world.counts.add("requests not polled for a while");
@@ -101,7 +101,11 @@ impl User {
         // A task that has the first of several locks keeps it, like a task that never ends.
         let never = self.rng.chance(400) && keys.len() == 1;
         let stands_before_others = || {
-            let time = if never { FOR_EVER } else { time + PASSED_OVER };
+            let time = if never {
+                FOR_EVER
+            } else {
+                time + SKIPPED_WITHIN
+            };
             for key in &keys {
                 let witness = &world.witness;
                 witness.is_not_polled(self.service.number, key, now() + time);
@@ -157,7 +161,7 @@ impl User {
     }
 
     /// A body under the lock. It is stopped at the loss, or not.
-    async fn runs_a_body(&mut self, wanted: Wanted) {
+    async fn run_body(&mut self, wanted: Wanted) {
         let asked = wanted.asked();
         let Wanted {
             keys,

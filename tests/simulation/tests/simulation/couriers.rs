@@ -93,7 +93,7 @@ pub(crate) async fn there(
             continue;
         }
         let server = &world.servers[server];
-        let mut arrival = server.arrives();
+        let mut arrival = server.arrival();
         if let Arrival::Kept(until) = arrival {
             sleep_until(until).await;
             if ends.is_cut() && command.expires.is_some_and(|expires| now() >= expires) {

@@ -19,7 +19,7 @@ pub(crate) struct Faults {
     pub(crate) unpolled: u64,
     /// Nested requests leave their body, are made by other tasks, or are not polled.
     pub(crate) leaving: bool,
-    /// So many requests of one client wait for shares behind one holder.
+    /// This many requests of one client wait for shares behind one holder.
     pub(crate) group_of: Option<u32>,
     /// Ends of holds whose reply is lost, if it has a list of those whose turn has come: the client
     /// that ended its hold would tell them.

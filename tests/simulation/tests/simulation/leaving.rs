@@ -15,8 +15,8 @@ use tokio::task::LocalSet;
 use crate::users::{User, start};
 use crate::world::{Check, sleep};
 
-/// A nested request that is not polled is passed over within this time.
-const PASSED_OVER: Duration = Duration::from_secs(3);
+/// A nested request that is not polled is skipped within this time.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(3);
 
 impl User {
     /// A request that can share the hold.
@@ -70,7 +70,7 @@ impl User {
         let world = &self.service.world;
         world.counts.add("tasks polled inside of a hold");
         let attempt = self.nested(keys).try_acquire();
-        if guard.scope(async { gets_in_a_task(attempt) }).await {
+        if guard.scope(async { get_in_a_task(attempt) }).await {
             let what = format!("{}: another task shares its hold of {keys:?}", self.name);
             world.violated(Check::Exclusion, what);
         }
@@ -93,7 +93,7 @@ impl User {
             drop(first);
             loop {
                 let stopped = self.stopped();
-                match tokio::time::timeout(PASSED_OVER, &mut behind).await {
+                match tokio::time::timeout(SKIPPED_WITHIN, &mut behind).await {
                     Ok(got) => break got.map(drop),
                     // The patrol was stopped as well.
                     Err(_) if self.stopped() > stopped => {}
@@ -117,7 +117,7 @@ impl User {
 }
 
 /// Whether another task, polled here and now, gets what it wants at once.
-fn gets_in_a_task(
+fn get_in_a_task(
     request: impl Future<Output = Result<Option<Guard>, LockError>> + 'static,
 ) -> bool {
     let (tasks, got) = (LocalSet::new(), Rc::new(Cell::new(false)));

@@ -131,7 +131,9 @@ pub(crate) fn check_patience(service: &Service, who: &str, asked: &Asked, stoppe
     if !world.is_polled(client, &asked.keys, asked.at) || !stopped.is_zero() {
         return;
     }
-    let silent = world.witness.was_silent(world.server_of(key), asked.at);
+    let silent = world
+        .witness
+        .longest_silence(world.server_of(key), asked.at);
     let most = service.wait.max(service.command_timeout) + service.command_timeout + IMPATIENCE;
     if silent > most {
         let waited = now() - asked.at;

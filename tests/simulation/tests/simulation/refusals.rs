@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    fn refuses(self, request: &Request) -> Option<StoreErrorKind> {
+    fn refusal(self, request: &Request) -> Option<StoreErrorKind> {
         let takes = matches!(
             request,
             Request::Acquire(_)
@@ -87,13 +87,13 @@ impl Refusals {
     }
 
     /// Why the server does not carry this request out.
-    pub(crate) fn refuses(&self, request: &Request) -> Option<StoreError> {
+    pub(crate) fn refusal(&self, request: &Request) -> Option<StoreError> {
         let mut refusals = self.0.lock().unwrap();
         if refusals.is_empty() {
             return None;
         }
         refusals.retain(|(until, _)| *until > now());
-        let mut kinds = refusals.iter().filter_map(|(_, one)| one.refuses(request));
+        let mut kinds = refusals.iter().filter_map(|(_, one)| one.refusal(request));
         let kind = kinds.next()?;
         Some(StoreError::new(kind, "it refuses for a while"))
     }

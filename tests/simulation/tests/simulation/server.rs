@@ -26,7 +26,7 @@ pub(crate) struct Server {
     wrong: Arc<Wrong>,
     /// What it carries out now is told to nobody.
     mute: AtomicBool,
-    /// So many messages of what it has carried out last were not told.
+    /// How many messages of what it has carried out last were not told.
     untold: AtomicUsize,
 }
 
@@ -113,7 +113,7 @@ impl Server {
         *self.silence.lock().unwrap() = silence;
     }
 
-    pub(crate) fn arrives(&self) -> Arrival {
+    pub(crate) fn arrival(&self) -> Arrival {
         let silence = *self.silence.lock().unwrap();
         match now() {
             now if now >= silence.until => Arrival::Answered,
@@ -130,7 +130,7 @@ impl Server {
         served: &dyn Store,
         silently: bool,
     ) -> Result<Reply, StoreError> {
-        if let Some(error) = self.refusals.refuses(request) {
+        if let Some(error) = self.refusals.refusal(request) {
             return Err(error);
         }
         let serves_silently = matches!(request, Request::Acquire(_))

@@ -115,7 +115,7 @@ impl Witness {
 
     /// A task asks for a lease that the network's delay uses up. Tasks behind it wait until it
     /// gives up.
-    pub(crate) fn asks_in_vain(&self, client: usize, key: &str, until: Instant) {
+    pub(crate) fn note_vain_request(&self, client: usize, key: &str, until: Instant) {
         let mut seen = self.seen();
         let known = seen.in_vain.entry((client, key.to_owned()));
         let known = known.or_insert(until);
@@ -140,7 +140,7 @@ impl Witness {
     }
 
     /// The longest silence of the server since then.
-    pub(crate) fn was_silent(&self, server: usize, since: Instant) -> Duration {
+    pub(crate) fn longest_silence(&self, server: usize, since: Instant) -> Duration {
         let seen = self.seen();
         let silences = seen.silences.iter();
         let silences = silences.filter(|(of, ..)| *of == server);

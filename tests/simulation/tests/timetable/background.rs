@@ -16,9 +16,9 @@ use crate::schedule::Command;
 async fn tried(lease: u64, held: u64) -> Vec<u64> {
     let (store, client) = RecordingStore::open().await;
     store.title(format!("lease {lease}, dropped after {held}"));
-    store.always("release", DOWN);
+    store.set_usual("release", DOWN);
     let guard = store
-        .asks(WAIT, client.lock("k").lease(of(lease)).acquire())
+        .ask(WAIT, client.lock("k").lease(of(lease)).acquire())
         .await
         .unwrap();
     ms(held).await;
@@ -47,10 +47,10 @@ fn an_extension_that_was_not_answered_is_released_for_as_long_as_it_may_last() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(2000));
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         store.next("renew", &[Fate::Lost]);
         guard.extend(of(20_000)).await.unwrap_err();
-        store.always("release", DOWN);
+        store.set_usual("release", DOWN);
         drop(guard);
         ms(40_000).await;
         let tried = store.when("release");
@@ -66,11 +66,11 @@ fn an_acquire_that_may_be_late_is_undone_for_as_long_as_an_extension_may_keep_it
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Lost]);
         let request = client.lock("k").lease(of(2000));
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         store.next("renew", &[Fate::Lost]);
         guard.extend(of(100_000)).await.unwrap_err();
         store.next("release", &[Fate::Replies(0, 9)]);
-        store.always("abandon", DOWN);
+        store.set_usual("abandon", DOWN);
         drop(guard);
         ms(150_000).await;
         let tried = store.when("abandon");
@@ -84,7 +84,7 @@ fn releases_that_fail_or_find_nothing_are_counted() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("release", &[DOWN]);
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let error = guard.release().await.unwrap_err();
         assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
         assert_eq!(client.health().await.unwrap().release_failures, 1);
@@ -92,7 +92,7 @@ fn releases_that_fail_or_find_nothing_are_counted() {
         assert_eq!(store.when("release"), [0, 0]);
         assert_eq!(client.inspect("k").await.unwrap().holder, None);
 
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         client.force_release("k").await.unwrap();
         drop(guard);
         ms(1).await;
@@ -101,7 +101,7 @@ fn releases_that_fail_or_find_nothing_are_counted() {
         // A release that fails in the background is counted each time. That the hold is gone in the
         // end is not counted.
         store.next("release", &[DOWN]);
-        drop(store.asks(WAIT, client.lock("k").acquire()).await.unwrap());
+        drop(store.ask(WAIT, client.lock("k").acquire()).await.unwrap());
         ms(100).await;
         assert_eq!(client.health().await.unwrap().release_failures, 3);
     });
@@ -121,9 +121,9 @@ fn an_answered_health_check_says_how_long_it_took() {
 fn a_lost_hold_is_released_when_its_owner_knows_also_if_it_is_gone() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        store.answer(Reply::Renew(vec![Renewed::Gone]));
         let request = client.lock("k").lease(of(900)).renew(true);
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         guard.lost().await;
         assert_eq!(store.now(), 300);
         ms(100).await;
@@ -133,7 +133,7 @@ fn a_lost_hold_is_released_when_its_owner_knows_also_if_it_is_gone() {
         assert_eq!(store.when("release"), [400]);
 
         let request = client.lock("l").lease(of(1000)).renew(false);
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         guard.lost().await;
         let error = guard.release().await.unwrap_err();
         let lost = matches!(
@@ -159,18 +159,18 @@ fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
         for (max_hold, expected) in [(false, 988), (true, 1995)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("max_hold {max_hold}"));
-            store.always("release", Fate::Replies(1000, 0));
+            store.set_usual("release", Fate::Replies(1000, 0));
             let request = client.lock("k").lease(of(1000)).renew(max_hold);
             let request = if max_hold {
                 request.max_hold(of(1000))
             } else {
                 request
             };
-            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            let guard = store.ask(WAIT, request.acquire()).await.unwrap();
             store.seen();
             guard.lost().await;
             drop(guard);
-            let asks = tokio::spawn(store.asks(5000, client.lock("k").wait(of(5000)).acquire()));
+            let asks = tokio::spawn(store.ask(5000, client.lock("k").wait(of(5000)).acquire()));
             ms(3000).await;
             assert_eq!(store.when("acquire")[0], expected);
             drop(asks.await.unwrap().unwrap());
@@ -182,8 +182,8 @@ fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
 fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        store.answers(Reply::Release(vec![Released::NotHeld]));
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.answer(Reply::Release(vec![Released::NotHeld]));
         let error = guard.release().await.unwrap_err();
         let gone = matches!(
             error,
@@ -209,7 +209,7 @@ fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
             store.title(format!("the release over link {link}, dropped {dropped}"));
             store.next("acquire", &[Fate::Lost]);
             let guard = store
-                .asks(WAIT, client.lock("k").lease(of(1000)).acquire())
+                .ask(WAIT, client.lock("k").lease(of(1000)).acquire())
                 .await
                 .unwrap();
             store.next("release", &[Fate::Replies(0, link)]);
@@ -228,9 +228,9 @@ fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
 fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("abandon", Fate::Replies(0, 9));
+        store.set_usual("abandon", Fate::Replies(0, 9));
         store.next("acquire", &[Fate::Lost]);
-        let request = store.asks(0, client.lock("k").lease(of(2000)).wait(of(0)).acquire());
+        let request = store.ask(0, client.lock("k").lease(of(2000)).wait(of(0)).acquire());
         request.await.unwrap_err();
         assert_eq!(store.now(), 500);
         ms(5000).await;
@@ -247,11 +247,11 @@ fn a_command_that_the_end_of_its_wait_cuts_short_is_undone() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let held = client.lock("k").lease(of(2700)).acquire().await.unwrap();
-        store.always("abandon", Fate::Replies(0, 9));
+        store.set_usual("abandon", Fate::Replies(0, 9));
         let request = client.lock("k").lease(of(1000)).wait(of(3000)).acquire();
-        let waits = tokio::spawn(store.asks(3000, request));
+        let waits = tokio::spawn(store.ask(3000, request));
         ms(2600).await;
-        store.always("acquire", Fate::Lost);
+        store.set_usual("acquire", Fate::Lost);
         waits.await.unwrap().unwrap_err();
         assert_eq!(store.now(), 3000);
         ms(5000).await;
@@ -274,9 +274,9 @@ fn a_command_that_the_end_of_its_wait_cuts_short_is_undone() {
 fn an_undo_that_fails_is_repeated_for_a_minute() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("abandon", DOWN);
+        store.set_usual("abandon", DOWN);
         store.next("acquire", &[Fate::Lost]);
-        let request = store.asks(0, client.lock("k").lease(of(1000)).wait(of(0)).acquire());
+        let request = store.ask(0, client.lock("k").lease(of(1000)).wait(of(0)).acquire());
         request.await.unwrap_err();
         ms(9000).await;
         assert_eq!(
@@ -294,7 +294,7 @@ fn an_extension_may_reach_the_end_of_max_hold_and_no_further() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").max_hold(of(50_000));
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         guard.extend(of(50_000)).await.unwrap();
         assert_eq!(guard.remaining(), of(49_498));
         let error = guard.extend(of(50_001)).await.unwrap_err();
@@ -312,10 +312,10 @@ fn an_extension_that_was_not_answered_for_all_loses_nothing() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let guard = store
-            .asks(WAIT, client.multi_lock(["a", "b"]).acquire())
+            .ask(WAIT, client.multi_lock(["a", "b"]).acquire())
             .await
             .unwrap();
-        let say = |renewed| store.answers(Reply::Renew(renewed));
+        let say = |renewed| store.answer(Reply::Renew(renewed));
         say(vec![Renewed::Renewed, Renewed::Unanswered]);
         let error = guard.extend(of(5000)).await.unwrap_err();
         assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
@@ -337,8 +337,8 @@ fn an_extension_that_was_not_answered_for_all_loses_nothing() {
 fn a_shutdown_gives_bodies_their_time_and_then_two_commands() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("release", Fate::Silence);
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.set_usual("release", Fate::Silence);
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         client.shutdown(of(300)).await;
         assert_eq!(store.now(), 1300);
         assert!(!guard.is_held());
@@ -350,7 +350,7 @@ fn a_shutdown_gives_bodies_their_time_and_then_two_commands() {
 fn a_shutdown_with_nothing_to_do_takes_no_time() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let ends = tokio::spawn({
             let client = client.clone();
             async move { client.shutdown(of(5000)).await }
@@ -369,12 +369,12 @@ fn an_abandoned_command_is_undone_until_its_lease_has_ended() {
         for keys in [vec!["a"], vec!["a", "b"]] {
             let (store, client) = RecordingStore::open().await;
             store.title(keys.join(" and "));
-            store.always("abandon", Fate::Replies(0, 9));
+            store.set_usual("abandon", Fate::Replies(0, 9));
             for verb in ["acquire", "acquire_all"] {
-                store.always(verb, Fate::Silence);
+                store.set_usual(verb, Fate::Silence);
             }
             let request = client.multi_lock(keys.clone()).lease(of(600));
-            let asks = tokio::spawn(store.asks(WAIT, request.acquire()));
+            let asks = tokio::spawn(store.ask(WAIT, request.acquire()));
             ms(100).await;
             asks.abort();
             ms(2000).await;
@@ -390,14 +390,14 @@ fn a_shutdown_is_told_to_waiters_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _guard = store.other().await.lock("k").acquire().await.unwrap();
-        let fair = tokio::spawn(store.asks(WAIT, client.lock("k").fair().acquire()));
+        let fair = tokio::spawn(store.ask(WAIT, client.lock("k").fair().acquire()));
         let (first, second) = (
-            tokio::spawn(store.asks(WAIT, client.lock("k").acquire())),
-            tokio::spawn(store.asks(None, client.lock("k").wait_forever().acquire())),
+            tokio::spawn(store.ask(WAIT, client.lock("k").acquire())),
+            tokio::spawn(store.ask(None, client.lock("k").wait_forever().acquire())),
         );
         let latch = client.latch("l");
         let waits = async move { latch.wait_forever().await };
-        let latch = tokio::spawn(store.asks(None, waits));
+        let latch = tokio::spawn(store.ask(None, waits));
         ms(300).await;
         assert_eq!(client.health().await.unwrap().waiting, 4);
         client.shutdown(of(0)).await;
@@ -415,7 +415,7 @@ fn a_shutdown_is_told_to_waiters_at_once() {
 fn a_shutdown_waits_for_a_release_under_way_and_no_longer() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.next("release", &[Fate::Replies(100, 0)]);
         let releases = tokio::spawn(guard.release());
         ms(1).await;
@@ -430,7 +430,7 @@ fn a_key_stays_until_the_same_time_however_often_its_release_fails() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").hold_at_least(of(3000)).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         ms(100).await;
         store.seen();
         store.next("release", &[DOWN, DOWN]);
@@ -456,13 +456,13 @@ fn a_later_request_waits_for_the_first_answer_to_a_release_or_an_undo_and_no_lon
             if undo {
                 store.next("acquire", &[Fate::Lost]);
             }
-            let request = store.asks(500, client.lock("k").wait(of(500)).acquire());
+            let request = store.ask(500, client.lock("k").wait(of(500)).acquire());
             let guard = request.await;
             store.next(verb, &[Fate::Silence; 9]);
             drop(guard);
             store.seen();
             let began = store.now();
-            let next = store.asks(5000, client.lock("k").wait(of(5000)).acquire());
+            let next = store.ask(5000, client.lock("k").wait(of(5000)).acquire());
             let next = tokio::spawn(next);
             ms(510).await;
             assert_eq!(store.calls(), [(began, verb), (began + 500, "acquire")]);
@@ -483,11 +483,11 @@ fn a_release_that_fails_ends_with_its_lease_to_the_instant() {
 fn a_release_is_repeated_in_its_time_beside_an_undo_that_waits() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("abandon", Fate::Replies(0, 9));
+        store.set_usual("abandon", Fate::Replies(0, 9));
         store.next("acquire", &[Fate::Lost]);
         let lost = client.lock("lost").wait(of(0)).acquire();
-        store.asks(0, lost).await.unwrap_err();
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.ask(0, lost).await.unwrap_err();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         // By then the undo has long pauses.
         ms(20_000).await;
         store.seen();
@@ -503,11 +503,11 @@ fn a_late_command_is_undone_for_a_minute_after_the_release() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Lost]);
-        let guard = store.asks(WAIT, client.lock("k").lease(of(1000)).acquire());
+        let guard = store.ask(WAIT, client.lock("k").lease(of(1000)).acquire());
         let guard = guard.await.unwrap();
         // Its answer comes over another link, so it may come before the late command.
-        store.always("release", Fate::Replies(0, 9));
-        store.always("abandon", DOWN);
+        store.set_usual("release", Fate::Replies(0, 9));
+        store.set_usual("abandon", DOWN);
         drop(guard);
         ms(100_000).await;
         let last = *store.when("abandon").last().unwrap();
@@ -519,9 +519,9 @@ fn a_late_command_is_undone_for_a_minute_after_the_release() {
 fn a_shutdown_ends_holds_when_their_time_is_over_whatever_is_under_way() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.next("acquire", &[Fate::Silence]);
-        let under_way = tokio::spawn(store.asks(WAIT, client.lock("l").acquire()));
+        let under_way = tokio::spawn(store.ask(WAIT, client.lock("l").acquire()));
         ms(1).await;
         let closing = client.clone();
         let closes = tokio::spawn(async move { closing.shutdown(of(100)).await });
@@ -540,12 +540,12 @@ fn an_undo_over_the_link_of_the_abandoned_command_is_the_last() {
         for keys in [vec!["a@9"], vec!["a@9", "b@9"]] {
             let (store, client) = RecordingStore::open().await;
             store.title(keys.join(" and "));
-            store.always("abandon", Fate::Replies(0, 9));
+            store.set_usual("abandon", Fate::Replies(0, 9));
             for verb in ["acquire", "acquire_all"] {
-                store.always(verb, Fate::Silence);
+                store.set_usual(verb, Fate::Silence);
             }
             let request = client.multi_lock(keys.clone());
-            let asks = tokio::spawn(store.asks(WAIT, request.acquire()));
+            let asks = tokio::spawn(store.ask(WAIT, request.acquire()));
             ms(100).await;
             asks.abort();
             ms(2000).await;
@@ -558,7 +558,7 @@ fn an_undo_over_the_link_of_the_abandoned_command_is_the_last() {
 fn a_release_whose_reply_was_lost_fails_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.next("release", &[Fate::Lost]);
         guard.release().await.unwrap_err();
         ms(3000).await;
@@ -573,11 +573,11 @@ fn a_release_whose_reply_was_lost_fails_once() {
 fn the_store_is_closed_when_the_last_client_is_gone_and_its_work_is_done() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        store.always("release", Fate::Replies(200, 0));
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.set_usual("release", Fate::Replies(200, 0));
         drop(guard);
         drop(client);
-        store.lets_go();
+        store.let_go();
         ms(1000).await;
         let ends = store.noted("the store");
         let times: Vec<_> = ends.iter().map(|(at, text)| (*at, text.as_str())).collect();
@@ -595,8 +595,8 @@ fn after_a_shutdown_nothing_is_held_also_if_a_renewal_was_answered_meanwhile() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(3000)).renew(true).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
-        let other = store.asks(WAIT, client.lock("l").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
+        let other = store.ask(WAIT, client.lock("l").acquire()).await.unwrap();
         store.next("renew", &[Fate::Replies(300, 0)]);
         store.next("release", &[Fate::Replies(450, 0)]);
         ms(1050).await;
@@ -623,7 +623,7 @@ fn a_shutdown_waits_until_observers_were_told_for_two_commands_at_most() {
             }
         };
         let (store, client) = RecordingStore::open_with(|builder| builder.observer(slow)).await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         client.shutdown(of(0)).await;
         assert_eq!(store.now(), 1000);
         drop((go_on, guard));
@@ -640,12 +640,12 @@ fn an_undo_goes_on_until_none_of_the_commands_can_be_carried_out_any_more() {
                 "the first for {}, the second for {}",
                 late[0], late[1]
             ));
-            store.always("abandon", Fate::Replies(0, 9));
+            store.set_usual("abandon", Fate::Replies(0, 9));
             let kind = StoreErrorKind::Disconnected;
             store.next("acquire", &late.map(|after| Fate::FailsLate(kind, after)));
-            store.always("acquire", DOWN);
+            store.set_usual("acquire", DOWN);
             let request = client.lock("k").wait(of(400)).acquire();
-            store.asks(400, request).await.unwrap_err();
+            store.ask(400, request).await.unwrap_err();
             ms(10_000).await;
             let calls = store.calls();
             let sent: Vec<_> = calls.iter().filter(|call| call.1 == "acquire").collect();
@@ -659,11 +659,11 @@ fn an_undo_goes_on_until_none_of_the_commands_can_be_carried_out_any_more() {
 fn a_later_request_waits_for_the_repeat_of_a_release_that_its_caller_saw_fail() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.seen();
         store.next("release", &[DOWN, Fate::Replies(200, 0)]);
         guard.release().await.unwrap_err();
-        let next = store.asks(WAIT, client.lock("k").acquire()).await;
+        let next = store.ask(WAIT, client.lock("k").acquire()).await;
         let calls = [(0, "release"), (0, "release"), (200, "acquire")];
         assert_eq!(store.calls(), calls);
         drop(next.unwrap());

@@ -10,13 +10,13 @@ use lock_testkit::store_decorator::{Reply, Request};
 pub(crate) enum Fate {
     /// It is carried out.
     Passes,
-    /// It is carried out. Its reply comes after so many milliseconds, over the link with this
+    /// It is carried out. Its reply comes after this many milliseconds, over the link with this
     /// number.
     Replies(u64, u64),
     /// It is not carried out, and the client hears so at once.
     Fails(StoreErrorKind),
     /// It is not carried out. The client hears at once that this is not known, and that it can't be
-    /// any more after so many milliseconds.
+    /// any more after this many milliseconds.
     FailsLate(StoreErrorKind, u64),
     /// The store loses all its data. Then the command is carried out.
     LosesAll,
@@ -44,11 +44,11 @@ impl Fates {
         self.next.entry(verb).or_default().extend(fates);
     }
 
-    pub(crate) fn always(&mut self, verb: &'static str, fate: Fate) {
+    pub(crate) fn set_usual(&mut self, verb: &'static str, fate: Fate) {
         self.usual.insert(verb, fate);
     }
 
-    pub(crate) fn answers(&mut self, reply: Reply) {
+    pub(crate) fn answer(&mut self, reply: Reply) {
         let replies = self.replies.entry(reply.method());
         replies.or_default().push_back(reply);
     }

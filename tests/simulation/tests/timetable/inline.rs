@@ -62,7 +62,7 @@ impl Wake for Inline {
 
 /// [`simulated`], with an end also if a task waits for a lock of its own thread.
 #[track_caller]
-fn ends<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+fn assert_ends<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let (done, ended) = mpsc::channel();
     // The snapshot is named after the thread.
     let name = thread::current().name().unwrap().to_owned();
@@ -75,13 +75,13 @@ fn ends<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
 }
 
 /// Gets this lock at once or later, and releases it or drops its guard.
-fn uses(
+fn use_lock(
     store: &Arc<RecordingStore>,
     client: &LockClient,
     key: &'static str,
     drops: bool,
 ) -> Arc<Inline> {
-    let request = store.asks(WAIT, client.lock(key).acquire());
+    let request = store.ask(WAIT, client.lock(key).acquire());
     Inline::spawn(async move {
         let guard = request.await.unwrap();
         match drops {
@@ -92,12 +92,12 @@ fn uses(
 }
 
 #[test]
-fn a_hold_is_passed_on_through_all_who_wait() {
-    ends(|| async {
+fn a_hold_is_handed_off_through_all_who_wait() {
+    assert_ends(|| async {
         let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
         let (store, client) = RecordingStore::open_with(settings).await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        let tasks = [false, true, false, true].map(|drops| uses(&store, &client, "k", drops));
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let tasks = [false, true, false, true].map(|drops| use_lock(&store, &client, "k", drops));
         // Who leaves wakes the next.
         tasks[0].cancel();
         ms(1).await;
@@ -109,10 +109,10 @@ fn a_hold_is_passed_on_through_all_who_wait() {
 
 #[test]
 fn who_waits_for_a_hold_asks_when_it_is_lost() {
-    ends(|| async {
+    assert_ends(|| async {
         let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
         let (store, client) = RecordingStore::open_with(settings).await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let guard = Arc::new(guard);
         let watched = Arc::clone(&guard);
         let watches = Inline::spawn(async move {
@@ -120,8 +120,8 @@ fn who_waits_for_a_hold_asks_when_it_is_lost() {
             assert!(!watched.is_held());
         });
         ms(9_900).await;
-        let waits = uses(&store, &client, "k", true);
-        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        let waits = use_lock(&store, &client, "k", true);
+        store.answer(Reply::Renew(vec![Renewed::Gone]));
         ms(200).await;
         assert!(watches.is_finished());
         drop(guard);
@@ -132,14 +132,14 @@ fn who_waits_for_a_hold_asks_when_it_is_lost() {
 
 #[test]
 fn who_waits_is_handed_the_lock_or_asks_when_messages_may_be_lost() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await;
         let taken = other.lock("k").acquire().await.unwrap();
         let second = other.lock("l").acquire().await.unwrap();
-        let tasks = ["k", "l"].map(|key| uses(&store, &client, key, true));
+        let tasks = ["k", "l"].map(|key| use_lock(&store, &client, key, true));
         ms(100).await;
-        store.calls_all();
+        store.call_all();
         ms(100).await;
         taken.release().await.unwrap();
         second.release().await.unwrap();
@@ -150,14 +150,14 @@ fn who_waits_is_handed_the_lock_or_asks_when_messages_may_be_lost() {
 
 #[test]
 fn who_waits_for_a_release_goes_on_when_it_is_answered() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.next("release", &[Fate::Replies(100, 0)]);
         drop(guard);
-        let one = uses(&store, &client, "k", true);
+        let one = use_lock(&store, &client, "k", true);
         let request = client.multi_lock(["k", "l"]).wait(of(0)).acquire();
-        let request = store.asks(0, request);
+        let request = store.ask(0, request);
         let several = Inline::spawn(async move { drop(request.await) });
         assert!(!one.is_finished() && !several.is_finished());
         ms(150).await;
@@ -167,15 +167,15 @@ fn who_waits_for_a_release_goes_on_when_it_is_answered() {
 
 #[test]
 fn who_asks_whether_a_key_is_busy_hears_it() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let _taken = store.other().await.lock("k").acquire().await.unwrap();
         let tasks = [300, 300, 400].map(|wait| {
             let request = client.lock("k").wait(of(wait)).acquire();
-            let request = store.asks(wait, request);
+            let request = store.ask(wait, request);
             Inline::spawn(async move { assert!(request.await.unwrap_err().is_busy()) })
         });
-        store.always("inspect", Fate::Replies(20, 0));
+        store.set_usual("inspect", Fate::Replies(20, 0));
         ms(450).await;
         assert!(tasks.iter().all(|task| task.is_finished()));
     });
@@ -184,17 +184,17 @@ fn who_asks_whether_a_key_is_busy_hears_it() {
 /// Nobody answers the look, and what another was told says it, too.
 #[test]
 fn who_asks_whether_a_key_is_busy_hears_it_from_a_later_request() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let _taken = store.other().await.lock("k").acquire().await.unwrap();
-        store.always("inspect", Fate::Silence);
+        store.set_usual("inspect", Fate::Silence);
         let request = client.lock("k").wait(of(300)).acquire();
-        let request = store.asks(300, request);
+        let request = store.ask(300, request);
         let task = Inline::spawn(async move { assert!(request.await.unwrap_err().is_busy()) });
         ms(200).await;
         assert_eq!(store.when("inspect"), [150]);
         let later = client.lock("k").fair().wait(of(WAIT)).acquire();
-        let later = store.asks(WAIT, later);
+        let later = store.ask(WAIT, later);
         let later = Inline::spawn(async move { drop(later.await) });
         ms(101).await;
         assert!(task.is_finished());
@@ -204,14 +204,14 @@ fn who_asks_whether_a_key_is_busy_hears_it_from_a_later_request() {
 
 #[test]
 fn who_waits_for_a_latch_or_a_shutdown_goes_on() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await;
         other.latch("l").set(1).await.unwrap();
         let tasks = [1, 2].map(|_| {
             let (store, latch) = (Arc::clone(&store), client.latch("l"));
             Inline::spawn(async move {
-                store.asks(WAIT, latch.wait(of(WAIT))).await.unwrap();
+                store.ask(WAIT, latch.wait(of(WAIT))).await.unwrap();
             })
         });
         ms(100).await;
@@ -219,7 +219,7 @@ fn who_waits_for_a_latch_or_a_shutdown_goes_on() {
         other.latch("l").count_down().await.unwrap();
         ms(100).await;
         assert!(tasks[1].is_finished());
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let closing = client.clone();
         let closes = Inline::spawn(async move { closing.shutdown(of(5000)).await });
         ms(100).await;
@@ -232,7 +232,7 @@ fn who_waits_for_a_latch_or_a_shutdown_goes_on() {
 
 #[test]
 fn who_asks_for_the_name_of_a_holder_hears_it() {
-    ends(|| async {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let _taken = store.other().await.lock("k").acquire().await.unwrap();
         let asking = client.clone();
@@ -254,14 +254,14 @@ fn who_asks_for_the_name_of_a_holder_hears_it() {
 }
 
 #[test]
-fn who_waits_behind_one_that_is_passed_over_asks() {
-    ends(|| async {
+fn who_waits_behind_one_that_is_skipped_asks() {
+    assert_ends(|| async {
         let (store, client) = RecordingStore::open().await;
         let _taken = store.other().await.lock("k").acquire().await.unwrap();
-        let mut unpolled = pin!(store.asks(WAIT, client.lock("k").acquire()));
+        let mut unpolled = pin!(store.ask(WAIT, client.lock("k").acquire()));
         let once = poll_fn(|cx| Poll::Ready(unpolled.as_mut().poll(cx)));
         assert!(once.await.is_pending());
-        let next = uses(&store, &client, "k", true);
+        let next = use_lock(&store, &client, "k", true);
         store.seen();
         ms(2500).await;
         assert!(store.when("acquire").contains(&2000));

@@ -23,9 +23,9 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
         ] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{fate:?}"));
-            store.always("set", fate);
+            store.set_usual("set", fate);
             let latch = client.latch("l");
-            let answer = store.asks(WAIT, latch.set(1)).await.unwrap_err();
+            let answer = store.ask(WAIT, latch.set(1)).await.unwrap_err();
             assert_eq!((short(&answer).as_str(), store.now()), (error, ends));
             // The last one has a whole command's time.
             let last = store.when("set").pop();
@@ -34,8 +34,8 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
         let (store, client) = RecordingStore::open().await;
         store.title("counted down");
         store.next("count_down", &[DOWN, Fate::Silence]);
-        store.asks(WAIT, client.latch("l").set(2)).await.unwrap();
-        let left = store.asks(WAIT, client.latch("l").count_down()).await;
+        store.ask(WAIT, client.latch("l").set(2)).await.unwrap();
+        let left = store.ask(WAIT, client.latch("l").count_down()).await;
         assert_eq!((left.unwrap(), store.when("count_down").len()), (1, 3));
     });
 }
@@ -47,9 +47,9 @@ fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
         let (store, client) = RecordingStore::open().await;
         store.title("first calls and later ones");
         let latch = client.latch("l");
-        store.asks(WAIT, latch.set(9)).await.unwrap();
+        store.ask(WAIT, latch.set(9)).await.unwrap();
         for _ in 0..2 {
-            store.asks(WAIT, latch.count_down()).await.unwrap();
+            store.ask(WAIT, latch.count_down()).await.unwrap();
             ms(3_600_000).await;
         }
         let calls = [
@@ -62,19 +62,19 @@ fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
         let (store, client) = RecordingStore::open().await;
         store.title("the store's clock jumps and jumps");
         let latch = client.latch("l");
-        store.asks(WAIT, latch.set(9)).await.unwrap();
+        store.ask(WAIT, latch.set(9)).await.unwrap();
         let jumps = || Reply::LatchCountDown(LatchCounted::Untimely { now: 1 });
         for _ in 0..4 {
-            store.answers(jumps());
+            store.answer(jumps());
         }
-        let left = store.asks(WAIT, latch.count_down()).await;
+        let left = store.ask(WAIT, latch.count_down()).await;
         assert_eq!(left.unwrap(), 8);
         // The time of the fifth call is wrong, too. The store tells the time again.
         assert_eq!(store.when("count_down"), [0, 0, 50, 150, 350, 750]);
         for _ in 0..99 {
-            store.answers(jumps());
+            store.answer(jumps());
         }
-        let error = store.asks(WAIT, latch.count_down()).await.unwrap_err();
+        let error = store.ask(WAIT, latch.count_down()).await.unwrap_err();
         assert_eq!(short(&error), "Timeout, seen by us");
     });
 }
@@ -85,16 +85,16 @@ fn a_call_that_was_not_polled_for_long_is_not_sent_again() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let latch = client.latch("l");
-        store.asks(WAIT, latch.set(9)).await.unwrap();
+        store.ask(WAIT, latch.set(9)).await.unwrap();
         store.next("count_down", &[Fate::Lost]);
-        let mut call = Box::pin(store.asks(WAIT, latch.count_down()));
+        let mut call = Box::pin(store.ask(WAIT, latch.count_down()));
         let early = tokio::time::timeout(of(520), &mut call).await;
         assert!(early.is_err(), "it is about to repeat it");
         ms(200_000).await;
         let error = call.await.unwrap_err();
         assert_eq!(short(&error), "Timeout");
         assert_eq!(store.when("count_down"), [0]);
-        let left = store.asks(WAIT, latch.count()).await.unwrap();
+        let left = store.ask(WAIT, latch.count()).await.unwrap();
         assert_eq!(left, Some(8));
     });
 }
@@ -103,11 +103,11 @@ fn a_call_that_was_not_polled_for_long_is_not_sent_again() {
 fn one_looks_for_all_each_second_and_leaves_when_all_have_left() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+        store.ask(WAIT, client.latch("l").set(1)).await.unwrap();
         store.seen();
         let waits = |wait| {
             let latch = client.latch("l");
-            tokio::spawn(store.asks(wait, async move { latch.wait(of(wait)).await }))
+            tokio::spawn(store.ask(wait, async move { latch.wait(of(wait)).await }))
         };
         let one = waits(2500);
         ms(300).await;
@@ -140,13 +140,13 @@ fn a_look_that_fails_is_tried_again() {
             for (wait, looks) in [0, 100, 3000].into_iter().zip(looks) {
                 let (store, client) = RecordingStore::open().await;
                 store.title(format!("{fate:?}, wait {wait}"));
-                store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+                store.ask(WAIT, client.latch("l").set(1)).await.unwrap();
                 store.seen();
                 for verb in ["wait", "look", "ping"] {
-                    store.always(verb, fate);
+                    store.set_usual(verb, fate);
                 }
                 let latch = client.latch("l");
-                let waits = store.asks(wait, latch.wait(of(wait)));
+                let waits = store.ask(wait, latch.wait(of(wait)));
                 let answer = waits.await.unwrap_err();
                 assert!(short(&answer).starts_with(error), "{answer}");
                 assert!(store.now() <= wait.max(500));
@@ -204,10 +204,10 @@ fn what_a_waiter_learns_from_two_looks() {
             let (store, client) = RecordingStore::open().await;
             let title = format!("{} then {}", name(&first), name(&second));
             store.title(&title);
-            store.answers(Reply::LatchWait(first));
-            store.answers(Reply::LatchWait(second));
+            store.answer(Reply::LatchWait(first));
+            store.answer(Reply::LatchWait(second));
             let latch = client.latch("l");
-            let answer = store.asks(1700, latch.wait(of(1700))).await;
+            let answer = store.ask(1700, latch.wait(of(1700))).await;
             let answer = answer.map_err(|error| short(&error));
             assert_eq!(
                 (answer.err().as_deref(), store.now()),
@@ -241,16 +241,16 @@ fn messages_that_a_latch_has_opened() {
                 name(&second)
             );
             store.title(&title);
-            store.answers(Reply::LatchWait(first));
-            store.answers(Reply::LatchLook(second));
+            store.answer(Reply::LatchWait(first));
+            store.answer(Reply::LatchLook(second));
             for _ in 0..4 {
-                store.answers(Reply::LatchWait(second));
+                store.answer(Reply::LatchWait(second));
             }
             let latch = client.latch("l");
             let waits = async move { latch.wait(of(2700)).await };
-            let waits = tokio::spawn(store.asks(2700, waits));
+            let waits = tokio::spawn(store.ask(2700, waits));
             ms(200).await;
-            store.tell_granted(0, message);
+            store.notify_granted(0, message);
             ms(1).await;
             assert_eq!(store.when("look"), [200], "{title}: whatever it says");
             if waits.is_finished() {
@@ -277,16 +277,16 @@ fn a_message_during_a_look_makes_it_look_again() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{} and the message {message:?}", name(&reply)));
             for _ in 0..9 {
-                store.answers(Reply::LatchWait(reply));
-                store.answers(Reply::LatchLook(reply));
+                store.answer(Reply::LatchWait(reply));
+                store.answer(Reply::LatchLook(reply));
             }
             store.next("wait", &[Fate::Replies(100, 0)]);
             let latch = client.latch("l");
             let waits = async move { latch.wait(of(1400)).await };
-            let waits = tokio::spawn(store.asks(1400, waits));
+            let waits = tokio::spawn(store.ask(1400, waits));
             ms(50).await;
             store.seen();
-            store.tell_granted(0, message);
+            store.notify_granted(0, message);
             let opens = waits.await.unwrap().is_ok();
             assert_eq!(opens, !looks_again);
             assert_eq!(store.calls().first() == Some(&(100, "look")), looks_again);
@@ -298,14 +298,14 @@ fn a_message_during_a_look_makes_it_look_again() {
 fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::LatchWait(state(1, 5, 0)));
-        store.answers(Reply::LatchLook(state(0, 5, 0)));
+        store.answer(Reply::LatchWait(state(1, 5, 0)));
+        store.answer(Reply::LatchLook(state(0, 5, 0)));
         store.next("ping", &[Fate::Replies(350, 0)]);
         let latch = client.latch("l");
         let waits = async move { latch.wait(of(700)).await };
-        let waits = tokio::spawn(store.asks(700, waits));
+        let waits = tokio::spawn(store.ask(700, waits));
         ms(600).await;
-        store.tell_granted(0, Some(5));
+        store.notify_granted(0, Some(5));
         waits.await.unwrap().unwrap();
         assert_eq!(store.now(), 700);
     });
@@ -316,11 +316,11 @@ fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
     simulated(async {
         for (fate, last) in [(DOWN, 61_250), (Fate::Fails(StoreErrorKind::Denied), 100)] {
             let (store, client) = RecordingStore::open().await;
-            store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+            store.ask(WAIT, client.latch("l").set(1)).await.unwrap();
             store.title(format!("{fate:?}"));
-            store.always("leave", fate);
+            store.set_usual("leave", fate);
             let error = store
-                .asks(100, client.latch("l").wait(of(100)))
+                .ask(100, client.latch("l").wait(of(100)))
                 .await
                 .unwrap_err();
             assert!(matches!(error, LockError::LatchClosed { .. }), "{error}");
@@ -337,7 +337,7 @@ fn one_whose_time_is_over_is_looked_at_when_it_ends() {
         let other = store.other().await;
         other.latch("l").ttl(of(600)).set(1).await.unwrap();
         let latch = client.latch("l");
-        let answer = store.asks(5000, latch.wait(of(5000))).await.unwrap_err();
+        let answer = store.ask(5000, latch.wait(of(5000))).await.unwrap_err();
         assert_eq!((short(&answer).as_str(), store.now()), ("not set", 601));
     });
 }
@@ -349,7 +349,7 @@ fn a_look_that_fails_and_then_succeeds_leaves_no_failure() {
         store.other().await.latch("l").set(1).await.unwrap();
         store.next("wait", &[Fate::Passes, DOWN, Fate::Passes, DOWN]);
         let latch = client.latch("l");
-        let answer = store.asks(3500, latch.wait(of(3500))).await.unwrap_err();
+        let answer = store.ask(3500, latch.wait(of(3500))).await.unwrap_err();
         assert_eq!(short(&answer), "closed after 3.5s");
         // Each failure is the first again.
         assert_eq!(store.when("wait"), [0, 1000, 1050, 2050, 2100, 3100]);
@@ -363,7 +363,7 @@ fn one_that_has_opened_is_not_looked_at_for_waiters_that_nobody_polls() {
         let other = store.other().await;
         other.latch("l").set(1).await.unwrap();
         let latch = client.latch("l");
-        let mut waits = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+        let mut waits = pin!(store.ask(WAIT, latch.wait(of(WAIT))));
         let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
         assert!(once.await.is_pending());
         ms(100).await;
@@ -384,12 +384,12 @@ fn a_message_over_another_link_than_the_last_reply_is_not_heard() {
             store.title(format!("over link {link}"));
             store.other().await.latch("l").set(1).await.unwrap();
             let latch = client.latch("l");
-            let mut waits = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+            let mut waits = pin!(store.ask(WAIT, latch.wait(of(WAIT))));
             let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
             assert!(once.await.is_pending());
             ms(100).await;
             store.seen();
-            store.tell_granted_over(Link(link), 0, None);
+            store.notify_granted_over(Link(link), 0, None);
             ms(100).await;
             assert_eq!(store.calls(), looks, "link {link}");
         }
@@ -404,12 +404,12 @@ fn a_sign_of_life_that_fails_ends_no_wait_if_a_later_answer_comes() {
         store.next("ping", &[DOWN]);
         let tasks = [1, 2].map(|_| {
             let (store, latch) = (Arc::clone(&store), client.latch("l"));
-            tokio::spawn(async move { store.asks(3000, latch.wait(of(3000))).await })
+            tokio::spawn(async move { store.ask(3000, latch.wait(of(3000))).await })
         });
         ms(2700).await;
         // One has asked for both, and both wait on.
         assert_eq!(store.when("ping"), [2500]);
-        store.calls_all();
+        store.call_all();
         for task in tasks {
             let error = task.await.unwrap().unwrap_err();
             assert_eq!(short(&error), "closed after 3s");
@@ -424,10 +424,10 @@ fn a_message_while_the_latch_is_looked_at_is_heard_over_any_link() {
         store.other().await.latch("l").set(1).await.unwrap();
         store.next("wait", &[Fate::Replies(0, 7), Fate::Replies(100, 0)]);
         let (asking, latch) = (Arc::clone(&store), client.latch("l"));
-        let waits = tokio::spawn(async move { asking.asks(WAIT, latch.wait(of(WAIT))).await });
+        let waits = tokio::spawn(async move { asking.ask(WAIT, latch.wait(of(WAIT))).await });
         ms(1050).await;
         store.seen();
-        store.tell_granted_over(Link(0), 0, None);
+        store.notify_granted_over(Link(0), 0, None);
         ms(100).await;
         assert_eq!(store.calls(), [(1100, "look")]);
         waits.abort();
@@ -439,10 +439,10 @@ fn a_message_while_the_latch_is_looked_at_is_heard_over_any_link() {
 fn a_call_whose_time_is_over_is_not_sent_again() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("set", DOWN);
+        store.set_usual("set", DOWN);
         let latch = client.latch("l");
         let (asking, set) = (Arc::clone(&store), latch.clone());
-        let sets = tokio::spawn(async move { asking.asks(WAIT, set.set(1)).await });
+        let sets = tokio::spawn(async move { asking.ask(WAIT, set.set(1)).await });
         ms(9400).await;
         store.next("set", &[Fate::Replies(500, 0)]);
         let error = sets.await.unwrap().unwrap_err();
@@ -459,8 +459,8 @@ fn a_call_that_is_polled_again_when_its_time_is_over_is_not_sent_again() {
             store.title(format!("after {polled}"));
             store.other().await.latch("l").set(9).await.unwrap();
             let latch = client.latch("l");
-            store.always("count_down", Fate::Silence);
-            let mut call = Box::pin(store.asks(WAIT, latch.count_down()));
+            store.set_usual("count_down", Fate::Silence);
+            let mut call = Box::pin(store.ask(WAIT, latch.count_down()));
             let early = tokio::time::timeout(of(520), &mut call).await;
             assert!(early.is_err(), "it is about to repeat it");
             ms(polled - store.now()).await;
@@ -475,7 +475,7 @@ fn a_wait_that_is_dropped_before_the_store_was_asked_leaves_no_place() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let latch = client.latch("l");
-        let mut waits = Box::pin(store.asks(WAIT, latch.wait(of(WAIT))));
+        let mut waits = Box::pin(store.ask(WAIT, latch.wait(of(WAIT))));
         let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
         assert!(once.await.is_pending());
         drop(waits);
@@ -491,7 +491,7 @@ fn a_message_for_a_wait_that_has_ended_wakes_nobody() {
         store.other().await.latch("l").set(1).await.unwrap();
         let latch = client.latch("l");
         let (asking, waiting) = (Arc::clone(&store), latch.clone());
-        let waits = async move { asking.asks(500, waiting.wait(of(500))).await };
+        let waits = async move { asking.ask(500, waiting.wait(of(500))).await };
         let waits = tokio::spawn(waits);
         ms(100).await;
         let seen = store.seen();
@@ -514,12 +514,12 @@ fn a_refusal_ends_a_row_of_failed_looks() {
         let denied = Fate::Fails(StoreErrorKind::Denied);
         store.next("wait", &[DOWN, denied, DOWN, Fate::Passes]);
         let latch = client.latch("l");
-        let mut first = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+        let mut first = pin!(store.ask(WAIT, latch.wait(of(WAIT))));
         let once = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx)));
         assert!(once.await.is_pending());
         ms(100).await;
         let (asking, waiting) = (Arc::clone(&store), latch.clone());
-        let waits = async move { asking.asks(1000, waiting.wait(of(1000))).await };
+        let waits = async move { asking.ask(1000, waiting.wait(of(1000))).await };
         let second = tokio::spawn(waits);
         ms(300).await;
         assert_eq!(store.when("wait"), [0, 50, 100, 150]);
@@ -535,9 +535,9 @@ fn a_place_is_given_up_for_the_last_time_when_the_store_has_forgotten_it() {
         let settings = |builder: LockClientBuilder| builder.command_timeout(of(425));
         let (store, client) = RecordingStore::open_with(settings).await;
         store.other().await.latch("l").set(1).await.unwrap();
-        store.always("leave", DOWN);
+        store.set_usual("leave", DOWN);
         store.next("leave", &[Fate::Silence, Fate::Silence]);
-        let error = store.asks(100, client.latch("l").wait(of(100))).await;
+        let error = store.ask(100, client.latch("l").wait(of(100))).await;
         assert_eq!(short(&error.unwrap_err()), "closed after 100ms");
         ms(100_000).await;
         let left = store.when("leave");

@@ -22,11 +22,11 @@
 mod background;
 mod client;
 mod fates;
+mod hand_off;
 mod inline;
 mod latches;
 mod names;
 mod nested;
-mod passing;
 mod patrol;
 mod rates;
 mod recording_store;

@@ -11,13 +11,9 @@ use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 fn a_question_that_comes_twice_is_answered_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let _one = store
-            .asks(0, client.lock("one").wait(of(0)).acquire())
-            .await;
+        let _one = store.ask(0, client.lock("one").wait(of(0)).acquire()).await;
         ms(1000).await;
-        let _two = store
-            .asks(0, client.lock("two").wait(of(0)).acquire())
-            .await;
+        let _two = store.ask(0, client.lock("two").wait(of(0)).acquire()).await;
         store.seen();
         for (key, after) in [
             ("one", 0),
@@ -81,11 +77,11 @@ fn who_inspects_a_key_waits_a_moment_for_the_name_of_its_holder() {
 fn a_busy_request_knows_that_its_own_client_has_the_key() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let _guard = store.asks(0, client.lock("k").wait(of(0)).acquire()).await;
+        let _guard = store.ask(0, client.lock("k").wait(of(0)).acquire()).await;
         for key in ["k", "l"] {
-            store.answers(Reply::Acquire(Acquired::Busy(Busy::new(None, false))));
+            store.answer(Reply::Acquire(Acquired::Busy(Busy::new(None, false))));
             let request = client.lock(key).wait(of(0)).acquire();
-            let error = store.asks(0, request).await.unwrap_err();
+            let error = store.ask(0, request).await.unwrap_err();
             let LockError::Busy { held_by, .. } = error else {
                 panic!("{error}");
             };
@@ -100,22 +96,22 @@ fn a_busy_request_knows_that_its_own_client_has_the_key() {
 
 /// Only a hold that another task of the client may be passed is known by its key.
 #[test]
-fn a_busy_request_takes_no_hold_for_its_clients_that_is_never_passed_on() {
+fn a_busy_request_takes_no_hold_for_its_clients_that_is_never_handed_off() {
     simulated(async {
         for handoffs in [0, 4] {
             let settings = |builder: LockClientBuilder| builder.local_tenure(handoffs, of(10));
             let (store, client) = RecordingStore::open_with(settings).await;
             store.title(format!("at most {handoffs} handoffs"));
             let _permit = match handoffs {
-                0 => store.asks(0, client.lock("k").wait(of(0)).acquire()).await,
+                0 => store.ask(0, client.lock("k").wait(of(0)).acquire()).await,
                 _ => {
                     let permit = client.semaphore("k", 2).permit();
-                    store.asks(0, permit.wait(of(0)).acquire()).await
+                    store.ask(0, permit.wait(of(0)).acquire()).await
                 }
             };
-            store.answers(Reply::Acquire(Acquired::Busy(Busy::new(None, false))));
+            store.answer(Reply::Acquire(Acquired::Busy(Busy::new(None, false))));
             let request = client.lock("k").wait(of(0)).acquire();
-            let error = store.asks(0, request).await.unwrap_err();
+            let error = store.ask(0, request).await.unwrap_err();
             let LockError::Busy { held_by, .. } = error else {
                 panic!("{error}");
             };
@@ -128,7 +124,7 @@ fn a_busy_request_takes_no_hold_for_its_clients_that_is_never_passed_on() {
 fn of_several_holds_the_longest_is_told() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let permit = || store.asks(WAIT, client.semaphore("s", 2).permit().acquire());
+        let permit = || store.ask(WAIT, client.semaphore("s", 2).permit().acquire());
         let _first = permit().await.unwrap();
         ms(300).await;
         let _second = permit().await.unwrap();
@@ -159,7 +155,7 @@ fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
                 .unwrap();
             for _ in 0..2 {
                 let request = client.semaphore("s", ours).permit().wait(of(0)).acquire();
-                drop(store.asks(0, request).await);
+                drop(store.ask(0, request).await);
                 ms(10).await;
             }
             let logged = store.noted("log: others say another number");
@@ -183,7 +179,7 @@ fn a_client_that_goes_does_not_wait_for_its_answer_to_another() {
         ms(1).await;
         assert_eq!(store.noted("says").len(), 1);
         drop(client);
-        store.lets_go();
+        store.let_go();
         ms(1000).await;
         let ends = store.noted("the store is closed");
         assert_eq!(ends, [(1, "the store is closed".to_owned())]);

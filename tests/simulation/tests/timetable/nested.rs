@@ -19,8 +19,8 @@ fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{} times {:?}", fates.len(), fates[0]));
             store.next("fence", &fates);
-            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-            let inner = store.asks(400, client.lock("k").fenced().wait(of(400)).acquire());
+            let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.ask(400, client.lock("k").fenced().wait(of(400)).acquire());
             let answer = guard.scope(inner).await;
             let what = answer.map_or_else(
                 |error| short(&error),
@@ -44,9 +44,9 @@ fn a_hold_that_is_gone_has_no_token() {
         for (reply, expected) in [(Fenced::Gone, "lost, Gone"), (Fenced::Conflict, "conflict")] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{reply:?}"));
-            store.answers(Reply::Fence(reply));
-            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-            let inner = store.asks(WAIT, client.lock("k").fenced().acquire());
+            store.answer(Reply::Fence(reply));
+            let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.ask(WAIT, client.lock("k").fenced().acquire());
             let error = guard.scope(inner).await.unwrap_err();
             assert_eq!(short(&error), expected);
             let is_held = reply == Fenced::Conflict;
@@ -60,19 +60,19 @@ fn a_hold_that_is_gone_has_no_token() {
 fn siblings_wait_for_each_other_and_no_longer_than_they_may() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.seen();
         let body = async {
-            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let first = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             let error = store
-                .asks(300, client.lock("k").wait(of(300)).acquire())
+                .ask(300, client.lock("k").wait(of(300)).acquire())
                 .await
                 .unwrap_err();
             assert_eq!(
                 (short(&error).as_str(), store.now()),
                 ("busy after 300ms", 300)
             );
-            let second = store.asks(WAIT, client.lock("k").acquire());
+            let second = store.ask(WAIT, client.lock("k").acquire());
             let (second, ()) = tokio::join!(second, async {
                 ms(100).await;
                 drop(first);
@@ -89,10 +89,10 @@ fn siblings_wait_for_each_other_and_no_longer_than_they_may() {
 fn a_shutdown_ends_the_wait_for_a_sibling() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let body = async {
-            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-            let (second, ()) = tokio::join!(store.asks(WAIT, client.lock("k").acquire()), async {
+            let first = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+            let (second, ()) = tokio::join!(store.ask(WAIT, client.lock("k").acquire()), async {
                 ms(100).await;
                 // It does not wait for the holds of its own call chain.
                 client.shutdown(of(50)).await;
@@ -117,11 +117,11 @@ fn a_loss_ends_the_wait_for_a_sibling() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(1000)).renew(false);
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         let body = async {
-            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let first = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             let error = store
-                .asks(WAIT, client.lock("k").acquire())
+                .ask(WAIT, client.lock("k").acquire())
                 .await
                 .unwrap_err();
             assert_eq!(short(&error), "lost, Expired");
@@ -137,11 +137,11 @@ fn a_token_that_was_reserved_is_used_before_one_is_asked_for() {
     simulated(async {
         let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
         let (store, client) = RecordingStore::open_with(settings).await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        let fenced = tokio::spawn(store.asks(WAIT, client.lock("k").fenced().acquire()));
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let fenced = tokio::spawn(store.ask(WAIT, client.lock("k").fenced().acquire()));
         ms(1).await;
         // It waits behind a fenced one, so that one's grant reserves several.
-        let plain = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let plain = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
         guard.release().await.unwrap();
         let guard = fenced.await.unwrap().unwrap();
@@ -150,7 +150,7 @@ fn a_token_that_was_reserved_is_used_before_one_is_asked_for() {
         guard.release().await.unwrap();
         let guard = plain.await.unwrap().unwrap();
         assert!(guard.fencing_token().is_none());
-        let inner = guard.scope(store.asks(WAIT, client.lock("k").fenced().acquire()));
+        let inner = guard.scope(store.ask(WAIT, client.lock("k").fenced().acquire()));
         let inner = inner.await.unwrap();
         assert!(u64::from(inner.fencing_token().unwrap()) > first);
         assert!(store.when("fence").is_empty());
@@ -162,11 +162,11 @@ fn a_token_that_was_reserved_is_used_before_one_is_asked_for() {
 fn a_request_that_the_hold_can_never_serve_waits_for_no_sibling() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let body = async {
-            let _sibling = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let _sibling = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             let request = client.rw_lock("k").read().wait(of(300)).acquire();
-            let error = store.asks(300, request).await.unwrap_err();
+            let error = store.ask(300, request).await.unwrap_err();
             assert_eq!((short(&error).as_str(), store.now()), ("conflict", 0));
         };
         guard.scope(body).await;
@@ -177,11 +177,11 @@ fn a_request_that_the_hold_can_never_serve_waits_for_no_sibling() {
 fn a_conflict_inside_of_a_hold_says_what_kind_of_lock_it_is() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let writer = store.asks(WAIT, client.rw_lock("k").write().acquire());
-        let permit = store.asks(WAIT, client.semaphore("l", 2).permit().acquire());
+        let writer = store.ask(WAIT, client.rw_lock("k").write().acquire());
+        let permit = store.ask(WAIT, client.semaphore("l", 2).permit().acquire());
         let (writer, permit) = (writer.await.unwrap(), permit.await.unwrap());
         for (guard, kind) in [(writer, KeyKind::ReadWrite), (permit, KeyKind::Semaphore)] {
-            let inner = store.asks(WAIT, client.lock(guard.key().clone()).acquire());
+            let inner = store.ask(WAIT, client.lock(guard.key().clone()).acquire());
             match guard.scope(inner).await {
                 Err(LockError::KeyConflict { found, .. }) => assert_eq!(found, kind),
                 other => panic!("{other:?}"),

@@ -16,13 +16,13 @@ use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 type Request = Pin<Box<dyn Future<Output = Result<Guard, LockError>>>>;
 
 /// Polls it once. It has no answer yet.
-async fn begins(request: &mut Request) {
+async fn begin(request: &mut Request) {
     let once = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
     assert!(once.await.is_pending());
 }
 
-fn asks(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
-    Box::pin(store.asks(WAIT, client.lock("k").acquire()))
+fn ask(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
+    Box::pin(store.ask(WAIT, client.lock("k").acquire()))
 }
 
 #[test]
@@ -30,19 +30,19 @@ fn the_place_of_one_that_sleeps_on_is_given_up_and_it_asks_anew() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("k").acquire().await.unwrap();
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
-        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
+        let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         // It should ask after a second. The patrol sees five times that it does not.
         ms(2100).await;
         let given_up = store.when("abandon");
         assert!(matches!(given_up[..], [2000..2100]), "{given_up:?}");
         ms(1000).await;
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         ms(10).await;
         other.release().await.unwrap();
         let guard = next.await.unwrap().unwrap();
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         guard.release().await.unwrap();
         let guard = unpolled.await.unwrap();
         guard.release().await.unwrap();
@@ -59,8 +59,8 @@ fn the_patrol_begins_with_the_first_that_waits() {
             store.title(format!("from {begins_at}"));
             let _other = store.other().await.lock("k").acquire().await.unwrap();
             ms(begins_at).await;
-            let mut unpolled = asks(&store, &client);
-            begins(&mut unpolled).await;
+            let mut unpolled = ask(&store, &client);
+            begin(&mut unpolled).await;
             ms(3000).await;
             assert_eq!(store.when("abandon"), [begins_at + 2000]);
         }
@@ -72,14 +72,14 @@ fn one_that_asks_anew_hears_of_its_grant() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("k").acquire().await.unwrap();
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
         ms(3000).await;
         assert_eq!(store.when("abandon").len(), 1);
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         ms(10).await;
         // Its place has been given up: it asks for another.
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         assert_eq!(store.when("acquire"), [3010]);
         ms(90).await;
         other.release().await.unwrap();
@@ -94,10 +94,10 @@ fn one_that_has_not_asked_anew_has_nothing_to_give_up() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _other = store.other().await.lock("k").acquire().await.unwrap();
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
         ms(3000).await;
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         ms(10).await;
         store.seen();
         drop(unpolled);
@@ -120,8 +120,8 @@ fn what_one_was_handed_that_is_not_polled_is_given_back() {
             if !told {
                 store.next("acquire", &[Fate::Passes, Fate::Replies(300, 0)]);
             }
-            let mut unpolled = asks(&store, &client);
-            begins(&mut unpolled).await;
+            let mut unpolled = ask(&store, &client);
+            begin(&mut unpolled).await;
             other.release().await.unwrap();
             ms(2500).await;
             // Nobody has it now.
@@ -136,19 +136,19 @@ fn what_one_was_handed_that_is_not_polled_is_given_back() {
 }
 
 #[test]
-fn a_hold_that_was_passed_on_to_one_that_is_not_polled_goes_to_the_next() {
+fn a_hold_that_was_handed_off_to_one_that_is_not_polled_goes_to_the_next() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = asks(&store, &client).await.unwrap();
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
-        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let guard = ask(&store, &client).await.unwrap();
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
+        let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
         guard.release().await.unwrap();
         let began = store.now();
         let guard = next.await.unwrap().unwrap();
         assert!((1000..1600).contains(&(store.now() - began)));
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         guard.release().await.unwrap();
         drop(unpolled.await.unwrap());
         ms(100).await;
@@ -169,12 +169,12 @@ fn one_whose_command_is_under_way_has_the_time_of_the_command_and_five_looks() {
                 Fate::Replies(2900, 0)
             };
             store.next("acquire", &[Fate::Passes, late]);
-            let mut unpolled = asks(&store, &client);
-            begins(&mut unpolled).await;
+            let mut unpolled = ask(&store, &client);
+            begin(&mut unpolled).await;
             ms(3000).await;
             let given_up = store.when("abandon");
             assert!(matches!(given_up[..], [1500..1800, ..]), "{given_up:?}");
-            begins(&mut unpolled).await;
+            begin(&mut unpolled).await;
             other.release().await.unwrap();
             drop(unpolled.await.unwrap());
             ms(100).await;
@@ -183,11 +183,11 @@ fn one_whose_command_is_under_way_has_the_time_of_the_command_and_five_looks() {
 }
 
 #[test]
-fn one_that_is_polled_is_not_passed_over() {
+fn one_that_is_polled_is_not_skipped() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _other = store.other().await.lock("k").acquire().await.unwrap();
-        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let waits = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(WAIT + 10).await;
         assert!(waits.await.unwrap().unwrap_err().is_busy());
         assert_eq!(store.when("abandon"), [WAIT]);
@@ -199,8 +199,8 @@ fn one_that_has_asked_for_no_place_yet_is_let_alone() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Replies(2900, 0)]);
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
         ms(3000).await;
         assert!(store.when("abandon").is_empty());
         drop(unpolled.await.unwrap());
@@ -209,7 +209,7 @@ fn one_that_has_asked_for_no_place_yet_is_let_alone() {
 }
 
 /// How often a future is polled until it ends.
-async fn polls(future: impl Future) -> u32 {
+async fn count_polls(future: impl Future) -> u32 {
     let (mut future, mut polls) = (pin!(future), 0);
     std::future::poll_fn(|cx| {
         polls += 1;
@@ -226,18 +226,18 @@ fn who_has_nothing_new_to_learn_is_not_woken() {
         other.latch("l").set(1).await.unwrap();
         let latch = client.latch("l");
         let (asking, closing) = (Arc::clone(&store), client.clone());
-        let waits = async move { asking.asks(WAIT, latch.wait(of(WAIT))).await };
-        let waits = tokio::spawn(polls(waits));
+        let waits = async move { asking.ask(WAIT, latch.wait(of(WAIT))).await };
+        let waits = tokio::spawn(count_polls(waits));
         ms(5500).await;
         other.latch("l").count_down().await.unwrap();
         // At first, at the first reply, and when it opened.
         assert_eq!(waits.await.unwrap(), 3);
         let mut guards = Vec::new();
         for key in ["a", "b", "c", "d"] {
-            guards.push(store.asks(WAIT, client.lock(key).acquire()).await.unwrap());
+            guards.push(store.ask(WAIT, client.lock(key).acquire()).await.unwrap());
         }
-        store.always("release", Fate::Replies(100, 0));
-        let closes = tokio::spawn(polls(async move { closing.shutdown(of(9000)).await }));
+        store.set_usual("release", Fate::Replies(100, 0));
+        let closes = tokio::spawn(count_polls(async move { closing.shutdown(of(9000)).await }));
         for guard in guards {
             ms(10).await;
             tokio::spawn(guard.release());
@@ -255,9 +255,9 @@ fn the_place_of_one_that_is_not_polled_is_given_up_over_its_link_for_a_minute() 
             let (store, client) = RecordingStore::open().await;
             store.title(key);
             let _other = store.other().await.lock(key).acquire().await.unwrap();
-            let mut unpolled: Request = Box::pin(store.asks(WAIT, client.lock(key).acquire()));
-            begins(&mut unpolled).await;
-            store.always("abandon", DOWN);
+            let mut unpolled: Request = Box::pin(store.ask(WAIT, client.lock(key).acquire()));
+            begin(&mut unpolled).await;
+            store.set_usual("abandon", DOWN);
             ms(100_000).await;
             let last = *store.when("abandon").last().unwrap();
             assert!((61_000..65_000).contains(&last), "{last}");
@@ -266,14 +266,14 @@ fn the_place_of_one_that_is_not_polled_is_given_up_over_its_link_for_a_minute() 
     });
 }
 
-/// Polls it for so many milliseconds. It has no answer yet.
+/// Polls it for this many milliseconds. It has no answer yet.
 async fn is_polled_for(request: &mut Request, milliseconds: u64) {
     let polled = timeout(of(milliseconds), request).await;
     assert!(polled.is_err(), "it has ended");
 }
 
-fn asks_fairly(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
-    Box::pin(store.asks(WAIT, client.lock("k").fair().acquire()))
+fn ask_fairly(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
+    Box::pin(store.ask(WAIT, client.lock("k").fair().acquire()))
 }
 
 #[test]
@@ -284,18 +284,18 @@ fn one_that_is_polled_again_in_time_keeps_its_place_while_the_key_is_looked_at()
         let (passes, another) = (Fate::Passes, Fate::Replies(0, 7));
         store.next("acquire", &[passes, passes, another]);
         store.next("inspect", &[Fate::Replies(300, 0)]);
-        let fair = |wait| store.asks(wait, client.lock("k").fair().wait(of(wait)).acquire());
+        let fair = |wait| store.ask(wait, client.lock("k").fair().wait(of(wait)).acquire());
         let first = tokio::spawn(fair(9000));
         ms(1).await;
         let mut unpolled: Request = Box::pin(fair(3000));
-        begins(&mut unpolled).await;
+        begin(&mut unpolled).await;
         let third = tokio::spawn(fair(9000));
         ms(1299).await;
         // The patrol sees from 1750 on that it was woken and does nothing.
         first.abort();
         ms(700).await;
         // The third one asks, so it need not.
-        store.loses(Link(7));
+        store.lose(Link(7));
         ms(600).await;
         let error = unpolled.await.unwrap_err();
         assert!(error.is_busy(), "{error}");
@@ -317,10 +317,10 @@ fn grants_that_could_not_be_used_are_counted_anew_after_the_place_was_given_up()
         let (store, client) = RecordingStore::open().await;
         // Without a token: five of these end a wait without end.
         for _ in 0..5 {
-            store.answers(Reply::Acquire(Acquired::granted(None)));
+            store.answer(Reply::Acquire(Acquired::granted(None)));
         }
         let request = client.lock("k").fenced().wait_forever().acquire();
-        let mut unpolled: Request = Box::pin(store.asks(None, request));
+        let mut unpolled: Request = Box::pin(store.ask(None, request));
         is_polled_for(&mut unpolled, 600).await;
         assert_eq!(store.when("acquire"), [0, 50, 150, 350]);
         ms(1900).await;
@@ -336,10 +336,10 @@ fn one_that_becomes_the_first_again_asks_a_second_after_the_one_before_it() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _other = store.other().await.lock("k").acquire().await.unwrap();
-        let mut unpolled = asks_fairly(&store, &client);
-        begins(&mut unpolled).await;
+        let mut unpolled = ask_fairly(&store, &client);
+        begin(&mut unpolled).await;
         let request = client.lock("k").fair().acquire();
-        let next = tokio::spawn(store.asks(WAIT, request));
+        let next = tokio::spawn(store.ask(WAIT, request));
         ms(2500).await;
         assert_eq!(store.when("abandon"), [2000]);
         // It goes on from the end, and asks for another place.
@@ -361,17 +361,17 @@ fn what_may_be_late_of_a_place_that_was_given_up_says_nothing_of_a_later_hold() 
         let other = store.other().await.lock("k").acquire().await.unwrap();
         let late = Fate::FailsLate(StoreErrorKind::Timeout, 60_000);
         store.next("acquire", &[Fate::Passes, late]);
-        let mut unpolled = asks(&store, &client);
-        begins(&mut unpolled).await;
+        let mut unpolled = ask(&store, &client);
+        begin(&mut unpolled).await;
         ms(2000).await;
         is_polled_for(&mut unpolled, 100).await;
         other.release().await.unwrap();
         let guard = unpolled.await.unwrap();
-        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
         store.seen();
         guard.release().await.unwrap();
-        // It is passed on: nothing of it is to be undone.
+        // It is handed off: nothing of it is to be undone.
         let guard = next.await.unwrap().unwrap();
         assert_eq!(store.calls(), []);
         drop(guard);

@@ -30,7 +30,7 @@ fn a_request_that_did_not_arrive_is_sent_again_within_the_wait() {
             store.title(format!("wait {wait}, {} times {:?}", fates.len(), fates[0]));
             store.next("rate", &fates);
             let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(wait));
-            let answer = store.asks(wait, limiter.acquire()).await;
+            let answer = store.ask(wait, limiter.acquire()).await;
             let answer = answer.map_or_else(|error| short(&error), |()| "passes".to_owned());
             assert_eq!(format!("{answer} at {}", store.now()), expected);
             assert_eq!(store.when("rate").len(), sent);
@@ -46,9 +46,9 @@ fn a_delay_beyond_the_wait_is_told_and_not_slept() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("wait {wait}, delay {delay}"));
             let (delay, left) = (of(delay), 0);
-            store.answers(Reply::Rate(Rated::Passed { delay, left }));
+            store.answer(Reply::Rate(Rated::Passed { delay, left }));
             let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(wait));
-            let error = store.asks(wait, limiter.acquire()).await.unwrap_err();
+            let error = store.ask(wait, limiter.acquire()).await.unwrap_err();
             assert!(error.to_string().contains("which can't be"), "{error}");
             assert_eq!(
                 (short(&error).as_str(), store.now()),
@@ -64,9 +64,9 @@ fn a_delay_counts_from_the_answer() {
         let (store, client) = RecordingStore::open().await;
         store.next("rate", &[Fate::Replies(40, 0)]);
         let (delay, left) = (of(100), 0);
-        store.answers(Reply::Rate(Rated::Passed { delay, left }));
+        store.answer(Reply::Rate(Rated::Passed { delay, left }));
         let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(900));
-        store.asks(900, limiter.acquire()).await.unwrap();
+        store.ask(900, limiter.acquire()).await.unwrap();
         assert_eq!(store.now(), 140);
         assert_eq!(store.calls(), [(0, "rate")]);
     });
@@ -78,12 +78,12 @@ fn a_call_may_pass_at_the_very_end_of_its_wait() {
         for delay in [999, 1000] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("after {delay}"));
-            store.answers(Reply::Rate(Rated::Passed {
+            store.answer(Reply::Rate(Rated::Passed {
                 delay: of(delay),
                 left: 0,
             }));
             let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(1000));
-            store.asks(1000, limiter.acquire()).await.unwrap();
+            store.ask(1000, limiter.acquire()).await.unwrap();
             assert_eq!(store.now(), delay);
         }
     });

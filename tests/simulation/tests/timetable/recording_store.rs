@@ -231,9 +231,9 @@ impl RecordingStore {
         schedule.lines.len() - 1
     }
 
-    /// A request that may wait for so many milliseconds, or for ever. Its beginning and its end are
+    /// A request that may wait for `wait` milliseconds, or for ever. Its beginning and its end are
     /// lines of the schedule. A rule demands a request for each command.
-    pub(crate) fn asks<T, W, F>(
+    pub(crate) fn ask<T, W, F>(
         self: &Arc<Self>,
         wait: W,
         request: F,
@@ -292,47 +292,47 @@ impl RecordingStore {
     }
 
     /// Sets the fate of every later command with this name.
-    pub(crate) fn always(&self, verb: &'static str, fate: Fate) {
-        self.fates.lock().unwrap().always(verb, fate);
+    pub(crate) fn set_usual(&self, verb: &'static str, fate: Fate) {
+        self.fates.lock().unwrap().set_usual(verb, fate);
     }
 
     /// The next command of this reply's kind gets the reply, instead of being carried out.
-    pub(crate) fn answers(&self, reply: Reply) {
-        self.fates.lock().unwrap().answers(reply);
+    pub(crate) fn answer(&self, reply: Reply) {
+        self.fates.lock().unwrap().answer(reply);
     }
 
     /// Tells the client that its owner `at` (in the order of their acquires) has the key.
-    pub(crate) fn tell_granted(&self, at: usize, token: Option<u64>) {
-        self.tell_granted_over(Link(0), at, token);
+    pub(crate) fn notify_granted(&self, at: usize, token: Option<u64>) {
+        self.notify_granted_over(Link(0), at, token);
     }
 
     /// The same, over this link.
-    pub(crate) fn tell_granted_over(&self, link: Link, at: usize, token: Option<u64>) {
+    pub(crate) fn notify_granted_over(&self, link: Link, at: usize, token: Option<u64>) {
         self.note(format!("told of a grant over link {}", link.0));
-        self.hears(Trust::Order(link), at, token);
+        self.hear(Trust::Order(link), at, token);
     }
 
     /// The same, to be trusted so far.
-    pub(crate) fn tell_granted_with(&self, trust: Trust, at: usize, token: Option<u64>) {
+    pub(crate) fn notify_granted_with(&self, trust: Trust, at: usize, token: Option<u64>) {
         self.note("told of a grant");
-        self.hears(trust, at, token);
+        self.hear(trust, at, token);
     }
 
     /// Tells the client that messages may have been lost.
-    pub(crate) fn calls_all(&self) {
+    pub(crate) fn call_all(&self) {
         self.note("messages may be lost");
         let listener = self.listener.lock().unwrap();
         listener.as_ref().unwrap().recheck();
     }
 
     /// Tells the client that nothing more is heard over this link.
-    pub(crate) fn loses(&self, link: Link) {
+    pub(crate) fn lose(&self, link: Link) {
         self.note(format!("link {} is lost", link.0));
         self.listener.lock().unwrap().as_ref().unwrap().lost(link);
     }
 
     /// Drops the client that is kept for its numbers at the end.
-    pub(crate) fn lets_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.client.lock().unwrap().take();
     }
 
@@ -368,7 +368,7 @@ impl RecordingStore {
         lines[from..].iter().filter_map(noted).collect()
     }
 
-    fn hears(&self, trust: Trust, at: usize, token: Option<u64>) {
+    fn hear(&self, trust: Trust, at: usize, token: Option<u64>) {
         let owner = self.owners.lock().unwrap()[at];
         let listener = self.listener.lock().unwrap();
         drop(
@@ -440,7 +440,7 @@ impl Interceptor for RecordingStore {
         let (fate, instead) = self.fates.lock().unwrap().of(&request);
         Box::pin(async move {
             let mut dropped = Dropped(Some((self, line)));
-            let answer = self.meets(fate, store, request, instead, by).await;
+            let answer = self.meet(fate, store, request, instead, by).await;
             dropped.0 = None;
             let at = self.now();
             let outcome = match &answer {
@@ -477,6 +477,10 @@ impl Interceptor for RecordingStore {
                 ..
             } => {
                 format!("says that {name} holds {key} for {held_for:?}, within {within}")
+            }
+            ClientMessage::Revoke { key, .. } => format!("demands {key}, within {within}"),
+            ClientMessage::Revoking { key, answer, .. } => {
+                format!("answers a demand for {key} with {answer:?}, within {within}")
             }
         });
         let fate = self.fates.lock().unwrap().of_message();
@@ -520,7 +524,7 @@ impl Interceptor for RecordingStore {
 }
 
 impl RecordingStore {
-    async fn meets(
+    async fn meet(
         &self,
         fate: Fate,
         store: &dyn Store,

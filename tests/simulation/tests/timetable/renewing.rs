@@ -17,9 +17,9 @@ fn renewals_that_fail_are_repeated_until_the_deadline() {
             for fate in [DOWN, Fate::Silence] {
                 let (store, client) = RecordingStore::open().await;
                 store.title(format!("lease {lease}, {fate:?}"));
-                store.always("renew", fate);
+                store.set_usual("renew", fate);
                 let request = client.lock("k").lease(of(lease)).renew(true);
-                let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+                let guard = store.ask(WAIT, request.acquire()).await.unwrap();
                 guard.lost().await;
                 assert_eq!(store.now(), deadline);
                 let renewals = store.when("renew");
@@ -42,7 +42,7 @@ fn renewals_within_twenty_milliseconds_travel_together() {
         let mut guards = Vec::new();
         for key in ["a", "b", "c"] {
             let request = client.lock(key).lease(of(3000)).renew(true);
-            guards.push(store.asks(WAIT, request.acquire()).await.unwrap());
+            guards.push(store.ask(WAIT, request.acquire()).await.unwrap());
             ms(if key == "a" { 20 } else { 1 }).await;
         }
         store.seen();
@@ -65,7 +65,7 @@ fn renewals_for_different_servers_travel_apart() {
         for keys in [&["a"][..], &["b@9"], &["c"], &["d", "e@9"]] {
             let lock = client.multi_lock(keys.iter().copied());
             let request = lock.lease(of(3000)).renew(true);
-            guards.push(store.asks(WAIT, request.acquire()).await.unwrap());
+            guards.push(store.ask(WAIT, request.acquire()).await.unwrap());
         }
         store.seen();
         ms(1100).await;
@@ -88,7 +88,7 @@ fn a_hundred_keys_are_renewed_by_one_command() {
         for number in 0..150 {
             guards.push(
                 store
-                    .asks(WAIT, client.lock(format!("k{number}")).acquire())
+                    .ask(WAIT, client.lock(format!("k{number}")).acquire())
                     .await
                     .unwrap(),
             );
@@ -110,7 +110,7 @@ fn a_last_renewal_reaches_the_end_of_max_hold() {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(3000)).renew(true);
         let guard = store
-            .asks(WAIT, request.max_hold(of(5000)).acquire())
+            .ask(WAIT, request.max_hold(of(5000)).acquire())
             .await
             .unwrap();
         guard.lost().await;
@@ -145,8 +145,8 @@ fn an_unanswered_renewal_is_repeated_and_a_missing_hold_is_lost() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{replies:?}"));
             let request = client.multi_lock(["a", "b"]).lease(of(3000)).renew(true);
-            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
-            store.answers(Reply::Renew(replies));
+            let guard = store.ask(WAIT, request.acquire()).await.unwrap();
+            store.answer(Reply::Renew(replies));
             ms(1900).await;
             assert_eq!(guard.is_held(), held);
             assert_eq!(store.when("renew").len(), renewals);
@@ -158,9 +158,9 @@ fn an_unanswered_renewal_is_repeated_and_a_missing_hold_is_lost() {
 fn a_loss_keeps_its_reason() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        store.answer(Reply::Renew(vec![Renewed::Gone]));
         let request = client.lock("k").lease(of(3000)).renew(true);
-        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
         ms(9000).await;
         // Long after its deadline.
         assert!(!guard.is_held());
@@ -173,10 +173,10 @@ fn a_loss_keeps_its_reason() {
 fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("renew", DOWN);
+        store.set_usual("renew", DOWN);
         let request = client.lock("k").lease(of(3000)).renew(true);
         let guard = store
-            .asks(WAIT, request.max_hold(of(60_000)).acquire())
+            .ask(WAIT, request.max_hold(of(60_000)).acquire())
             .await
             .unwrap();
         guard.lost().await;
@@ -200,12 +200,12 @@ fn unanswered_renewals_of_another_lock_say_nothing_about_this_one() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("lease {lease}"));
             let _taken = store.other().await.lock("k").acquire().await.unwrap();
-            store.always("renew", Fate::Silence);
+            store.set_usual("renew", Fate::Silence);
             let request = client.lock("h").lease(of(lease)).renew(true);
-            let _guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            let _guard = store.ask(WAIT, request.acquire()).await.unwrap();
             ms(start).await;
             let error = store
-                .asks(wait, client.lock("k").wait(of(wait)).acquire())
+                .ask(wait, client.lock("k").wait(of(wait)).acquire())
                 .await
                 .unwrap_err();
             assert_eq!(
@@ -225,11 +225,11 @@ fn the_silence_of_a_renewal_counts_if_it_had_the_time_of_a_command() {
             let (store, client) = RecordingStore::open_with(patience).await;
             store.title(format!("lease {lease}"));
             let request = client.lock("held").lease(of(lease)).renew(true).acquire();
-            let _guard = store.asks(WAIT, request).await.unwrap();
-            store.always("renew", Fate::Silence);
-            store.always("acquire", Fate::Silence);
+            let _guard = store.ask(WAIT, request).await.unwrap();
+            store.set_usual("renew", Fate::Silence);
+            store.set_usual("acquire", Fate::Silence);
             ms(asked).await;
-            let request = store.asks(WAIT, client.lock("k").acquire());
+            let request = store.ask(WAIT, client.lock("k").acquire());
             assert_eq!(short(&request.await.unwrap_err()), "Timeout");
             assert_eq!(store.now(), ended, "lease {lease}");
         }
@@ -240,7 +240,7 @@ fn the_silence_of_a_renewal_counts_if_it_had_the_time_of_a_command() {
 fn a_hold_that_lasts_for_long_is_logged_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.seen();
         ms(600_000).await;
         let logged = store.noted("log: a lock is held for longer");
@@ -254,14 +254,14 @@ fn a_hold_that_lasts_for_long_is_logged_once() {
 fn an_extension_is_checked_before_it_is_sent() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         store.seen();
         for lease in [0, u64::MAX / 4] {
             let error = guard.extend(of(lease)).await.unwrap_err();
             assert!(matches!(error, LockError::Config { .. }), "{error}");
         }
         assert_eq!(store.calls(), []);
-        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        store.answer(Reply::Renew(vec![Renewed::Gone]));
         assert!(guard.extend(of(1000)).await.unwrap_err().is_lost());
         assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
         assert_eq!(client.stats().held, 0);
@@ -279,7 +279,7 @@ fn of_more_than_a_hundred_those_with_the_least_time_left_go_first() {
             for number in 0..number {
                 let key = format!("{name}{number}");
                 let request = client.lock(key).lease(of(lease)).renew(true).acquire();
-                guards.push(store.asks(WAIT, request).await.unwrap());
+                guards.push(store.ask(WAIT, request).await.unwrap());
             }
             ms(if name == "long" { 9000 } else { 1001 }).await;
         }
@@ -300,8 +300,8 @@ fn of_more_than_a_hundred_those_with_the_least_time_left_go_first() {
 fn a_hold_that_a_renewal_finds_gone_is_counted_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.answer(Reply::Renew(vec![Renewed::Gone]));
         guard.lost().await;
         assert_eq!((store.now(), client.stats().lost), (10_000, 1));
         // Its guard is there still.
@@ -315,7 +315,7 @@ fn a_look_at_the_clock_brings_no_renewal_forward() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(3030)).renew(true);
-        let _guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let _guard = store.ask(WAIT, request.acquire()).await.unwrap();
         ms(1100).await;
         assert_eq!(store.when("renew"), [1010]);
     });
@@ -326,8 +326,8 @@ fn a_writer_that_a_downgrade_finds_gone_is_lost() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.rw_lock("k").write().acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
-        store.answers(Reply::Shrink(Released::NotHeld));
+        let guard = store.ask(WAIT, request).await.unwrap();
+        store.answer(Reply::Shrink(Released::NotHeld));
         assert!(guard.downgrade().await.unwrap_err().is_lost());
         assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
     });
@@ -339,7 +339,7 @@ fn a_hold_that_is_released_when_its_renewal_is_due_is_not_renewed() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(600)).renew(true).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         store.seen();
         let releases = tokio::spawn(async move {
             ms(200).await;
@@ -363,11 +363,11 @@ fn the_silence_of_a_renewal_counts_if_it_had_nine_tenths_of_the_time_of_a_comman
             store.title(format!("a lease of {nanos} ns"));
             let lease = Duration::from_nanos(nanos);
             let request = client.lock("held").lease(lease).renew(true).acquire();
-            let _guard = store.asks(WAIT, request).await.unwrap();
-            store.always("renew", Fate::Silence);
-            store.always("acquire", Fate::Silence);
+            let _guard = store.ask(WAIT, request).await.unwrap();
+            store.set_usual("renew", Fate::Silence);
+            store.set_usual("acquire", Fate::Silence);
             ms(1140).await;
-            let request = store.asks(WAIT, client.lock("k").acquire());
+            let request = store.ask(WAIT, client.lock("k").acquire());
             assert_eq!(short(&request.await.unwrap_err()), "Timeout");
             assert_eq!(store.now(), ended);
         }
@@ -383,7 +383,7 @@ fn a_renewal_that_is_answered_after_the_end_of_its_hold_tells_nothing_of_it() {
             store.title(if released { "released" } else { "lost" });
             store.next("renew", &[Fate::Replies(after, 0)]);
             let request = client.lock("k").lease(of(lease)).renew(true).acquire();
-            let guard = store.asks(WAIT, request).await.unwrap();
+            let guard = store.ask(WAIT, request).await.unwrap();
             let due = lease / 3;
             ms(due + 50).await;
             let kept = if released {
@@ -406,15 +406,15 @@ fn the_silence_of_a_request_for_a_token_counts() {
     simulated(async {
         let patience = |builder: LockClientBuilder| builder.unavailable_after(of(1000));
         let (store, client) = RecordingStore::open_with(patience).await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        store.always("fence", Fate::Silence);
-        store.always("acquire", Fate::Silence);
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.set_usual("fence", Fate::Silence);
+        store.set_usual("acquire", Fate::Silence);
         let inner = client.lock("k").fenced().wait(of(400)).acquire();
-        let inner = guard.scope(store.asks(400, inner)).await;
+        let inner = guard.scope(store.ask(400, inner)).await;
         assert_eq!(short(&inner.unwrap_err()), "Timeout");
         assert_eq!(store.now(), 500);
         ms(100).await;
-        let request = store.asks(WAIT, client.lock("l").acquire());
+        let request = store.ask(WAIT, client.lock("l").acquire());
         assert_eq!(short(&request.await.unwrap_err()), "Timeout");
         // It asked at 600 and had the time of a command.
         assert_eq!(store.now(), 1100);
@@ -429,10 +429,10 @@ fn a_hold_that_is_lost_just_before_the_end_of_max_hold_is_lost_for_it() {
         for (max_hold, reason) in [(1023, "lost, MaxHold"), (1024, "lost, NotRenewed")] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("max_hold {max_hold}"));
-            store.always("renew", DOWN);
+            store.set_usual("renew", DOWN);
             let request = client.lock("k").lease(of(1000)).renew(true);
             let request = request.max_hold(of(max_hold)).acquire();
-            let guard = store.asks(WAIT, request).await.unwrap();
+            let guard = store.ask(WAIT, request).await.unwrap();
             guard.lost().await;
             assert_eq!(store.now(), 988);
             assert_eq!(short(&guard.release().await.unwrap_err()), reason);
@@ -454,7 +454,7 @@ fn an_extension_is_as_long_as_a_lease_may_be_whatever_the_store_can_keep() {
             let any = LeaseLimits::new(Duration::ZERO..=Duration::MAX, "any");
             let (store, client) = RecordingStore::open_as(|can| can.leases = any).await;
             store.title(format!("{lease:?}"));
-            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             store.seen();
             match guard.extend(lease).await {
                 Ok(()) => assert!(is_sent),

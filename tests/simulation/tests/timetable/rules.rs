@@ -12,11 +12,11 @@ mod history;
 #[cfg(test)]
 mod tests;
 
-use history::{Means, Step, leased, means, owners, trusted};
+use history::{Means, OwnerStep, leased, meaning, owners, trusted};
 
 /// A command's default time limit, in milliseconds.
 const COMMAND_TIMEOUT: u64 = 500;
-/// The watchdog renews together what is due within so many milliseconds.
+/// The watchdog renews together what is due within this many milliseconds.
 const TOGETHER: u64 = 20;
 /// The longest pause before a failed command is repeated.
 const LONGEST_PAUSE: u64 = 2000;
@@ -63,7 +63,7 @@ pub(crate) fn commands(schedule: &Schedule) -> impl Iterator<Item = &Command> {
     schedule.lines.iter().filter_map(Line::command)
 }
 
-fn asks(schedule: &Schedule) -> Vec<&Ask> {
+fn ask(schedule: &Schedule) -> Vec<&Ask> {
     schedule.lines.iter().filter_map(Line::ask).collect()
 }
 
@@ -114,7 +114,7 @@ impl Ask {
     }
 
     /// The latest end of the request's commands. `None` if it waits for ever.
-    fn gives_up(&self) -> Option<u64> {
+    fn give_up_at(&self) -> Option<u64> {
         Some(self.at + self.wait?.max(COMMAND_TIMEOUT))
     }
 }
@@ -122,7 +122,7 @@ impl Ask {
 /// Checks each step of each owner against the steps before it.
 fn each_step<'s>(
     schedule: &'s Schedule,
-    is_right: impl Fn(&[Step<'s>], Step<'s>) -> bool,
+    is_right: impl Fn(&[OwnerStep<'s>], OwnerStep<'s>) -> bool,
 ) -> Result<(), String> {
     for steps in owners(schedule).into_values() {
         for (at, step) in steps.iter().enumerate() {
@@ -153,7 +153,7 @@ fn a_command_has_a_time_limit(schedule: &Schedule) -> Result<(), String> {
 
 /// A command that requests something goes out for a request under way, within its wait.
 fn nothing_is_asked_for_after_the_wait(schedule: &Schedule) -> Result<(), String> {
-    let asks = asks(schedule);
+    let asks = ask(schedule);
     each(schedule, |command| {
         !wants(command) || asks.iter().any(|ask| ask.may_ask(command.at))
     })
@@ -163,11 +163,11 @@ fn nothing_is_asked_for_after_the_wait(schedule: &Schedule) -> Result<(), String
 /// has longer. A look at a latch serves all waiters, and the token of an existing hold is requested
 /// with a whole command's time.
 fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
-    let asks = asks(schedule);
+    let asks = ask(schedule);
     each(schedule, |command| {
         let until = command.at + command.within;
         let may = |ask: &&Ask| {
-            ask.may_ask(command.at) && ask.gives_up().is_none_or(|latest| until <= latest)
+            ask.may_ask(command.at) && ask.give_up_at().is_none_or(|latest| until <= latest)
         };
         // For a request that waits for a latch, a task looks that others may share.
         let of_a_wait = || {
@@ -182,7 +182,7 @@ fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
 /// A request that may not wait sends one command, and one more after one whose connection fell
 /// silent before its time was over.
 fn a_try_asks_once(schedule: &Schedule) -> Result<(), String> {
-    let asks = asks(schedule);
+    let asks = ask(schedule);
     for ask in asks.iter().filter(|ask| ask.wait == Some(0)) {
         // Other requests of the same millisecond have a command of their own.
         let others = asks.iter().filter(|other| other.may_ask(ask.at)).count() - 1;
@@ -282,7 +282,7 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
         };
         let before = holds.iter().map(|hold| before(hold.claim.owner, command));
         let before: Vec<_> = before.collect();
-        let first = |last: &Option<&Step<'_>>| {
+        let first = |last: &Option<&OwnerStep<'_>>| {
             last.is_none_or(|last| matches!(last.command.request, Request::Acquire(_)))
         };
         let own = holds.len() > 1 && before.iter().any(first);
@@ -310,7 +310,7 @@ fn what_is_gone_is_not_renewed(schedule: &Schedule) -> Result<(), String> {
         };
         ensure(right, command)?;
         for (at, claim) in command.request.claims().enumerate() {
-            match means(command, at, 0) {
+            match meaning(command, at, 0) {
                 Means::Gone => gone.insert(claim.owner),
                 Means::Nothing => false,
                 // Also after a grant that came late.
@@ -335,7 +335,7 @@ fn a_release_is_the_last_word(schedule: &Schedule) -> Result<(), String> {
 /// An owner's last command is not an acquire that may have been carried out, nor one that got a
 /// place in the queue for a request that has ended in vain.
 fn what_may_be_held_is_undone(schedule: &Schedule) -> Result<(), String> {
-    let asks = asks(schedule);
+    let asks = ask(schedule);
     for steps in owners(schedule).into_values() {
         let Some(last) = steps.last() else { continue };
         let acquires = matches!(
@@ -363,7 +363,7 @@ fn what_may_be_held_is_undone(schedule: &Schedule) -> Result<(), String> {
 /// several keys asks for none: then for as long as it could keep the hold.
 fn an_undo_is_repeated_until_it_is_answered(schedule: &Schedule) -> Result<(), String> {
     for steps in owners(schedule).into_values() {
-        let undoes = |step: &&Step<'_>| matches!(step.command.request, Request::Abandon(_));
+        let undoes = |step: &&OwnerStep<'_>| matches!(step.command.request, Request::Abandon(_));
         let undoes: Vec<_> = steps.iter().filter(undoes).collect();
         let keeps = match &steps[0].command.request {
             Request::AcquireAll(requests) => u64::try_from(requests[0].lease.as_millis()).unwrap(),

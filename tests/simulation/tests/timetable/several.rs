@@ -9,7 +9,7 @@ use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
 
 /// The keys are not in one part of the store, so they are taken one after the other.
 fn apart(store: &RecordingStore) {
-    store.answers(Reply::AcquireAll(AcquiredAll::Apart));
+    store.answer(Reply::AcquireAll(AcquiredAll::Apart));
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn free_keys_are_taken_renewed_and_released_together() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.multi_lock(["b", "a"]).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         ms(25_000).await;
         guard.release().await.unwrap();
         let seen = store.seen();
@@ -35,7 +35,7 @@ fn busy_keys_are_taken_one_after_the_other_and_then_confirmed() {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();
         let request = client.multi_lock(["a", "b", "c"]).acquire();
-        let waits = tokio::spawn(store.asks(WAIT, request));
+        let waits = tokio::spawn(store.ask(WAIT, request));
         ms(1500).await;
         other.release().await.unwrap();
         let guard = waits.await.unwrap().unwrap();
@@ -75,7 +75,7 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
                 store.title(format!("{fate:?}, wait {wait}"));
                 store.next("acquire_all", &[fate]);
                 let request = client.multi_lock(["a", "b"]).lease(of(1000)).wait(of(wait));
-                let answer = store.asks(wait, request.acquire()).await;
+                let answer = store.ask(wait, request.acquire()).await;
                 let answer = answer.map(|guard| guard.remaining());
                 ms(3000).await;
                 let calls = store.calls();
@@ -106,9 +106,9 @@ fn replies_that_are_too_few_or_without_tokens_are_no_grant() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{tokens:?}"));
             let all = tokens.iter().copied().flatten().collect::<Vec<_>>();
-            store.answers(Reply::AcquireAll(AcquiredAll::granted(tokens)));
+            store.answer(Reply::AcquireAll(AcquiredAll::granted(tokens)));
             let request = client.multi_lock(["a", "b"]).fenced().wait(of(0));
-            let answer = store.asks(0, request.acquire()).await;
+            let answer = store.ask(0, request.acquire()).await;
             let answer = answer.map(|guard| guard.fencing_tokens());
             ms(10).await;
             match answer {
@@ -132,7 +132,7 @@ fn one_key_lost_on_the_way_starts_all_anew_after_a_pause() {
         apart(&store);
         store.next("renew", &[Fate::LosesAll; 3]);
         let request = client.multi_lock(["a", "b"]).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         // Both keys each time, after ever longer pauses.
         let each = [0, 50, 150, 350];
         assert_eq!(store.when("acquire"), each.map(|at| [at; 2]).concat());
@@ -140,9 +140,9 @@ fn one_key_lost_on_the_way_starts_all_anew_after_a_pause() {
         drop(guard);
         // The wait may end during such a pause.
         apart(&store);
-        store.always("renew", Fate::LosesAll);
+        store.set_usual("renew", Fate::LosesAll);
         let request = client.multi_lock(["a", "b"]).wait(of(200));
-        let error = store.asks(200, request.acquire()).await.unwrap_err();
+        let error = store.ask(200, request.acquire()).await.unwrap_err();
         assert_eq!(
             (short(&error).as_str(), store.now()),
             ("busy after 200ms", 550)
@@ -165,7 +165,7 @@ fn a_last_command_that_fails_leaves_it_to_the_watchdog() {
             store.next("acquire", &[Fate::Replies(300, 0)]);
             store.next("renew", &[fate]);
             let request = client.multi_lock(["a", "b"]).lease(of(5000)).acquire();
-            let answer = store.asks(WAIT, request).await;
+            let answer = store.ask(WAIT, request).await;
             let left = answer.as_ref().map(|guard| guard.remaining());
             let renewals = store.when("renew").len();
             let now = store.now();
@@ -189,7 +189,7 @@ fn max_hold_of_several_counts_from_the_last_grant() {
         store.next("acquire", &[Fate::Replies(300, 0)]);
         let request = client.multi_lock(["a", "b"]).lease(of(3000)).renew(true);
         let request = request.max_hold(of(5000)).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         guard.lost().await;
         assert_eq!(store.now(), 300 + 4988);
         for command in store.seen() {
@@ -204,10 +204,10 @@ fn max_hold_of_several_counts_from_the_last_grant() {
 fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("release", Fate::Replies(100, 0));
+        store.set_usual("release", Fate::Replies(100, 0));
         let request = |wait| {
             let request = client.multi_lock(["a", "b"]).wait(of(wait));
-            store.asks(wait, request.acquire())
+            store.ask(wait, request.acquire())
         };
         drop(request(WAIT).await.unwrap());
         let first = [(0, "acquire_all"), (0, "release"), (100, "acquire_all")];
@@ -224,12 +224,12 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
 fn a_try_asks_in_the_second_half_of_its_time_if_a_release_hangs() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let request = store.asks(WAIT, client.lock("k").acquire());
+        let request = store.ask(WAIT, client.lock("k").acquire());
         let guard = request.await.unwrap();
-        store.always("release", Fate::Lost);
+        store.set_usual("release", Fate::Lost);
         drop(guard);
         ms(10).await;
-        let attempt = store.asks(0, client.lock("k").try_acquire()).await;
+        let attempt = store.ask(0, client.lock("k").try_acquire()).await;
         assert!(attempt.unwrap().is_some());
         assert_eq!(store.when("acquire"), [0, 260]);
     });
@@ -242,14 +242,14 @@ fn silence_about_other_locks_is_none_about_this_one() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("several {several}"));
             let _taken = store.other().await.lock("k").acquire().await.unwrap();
-            let waits = tokio::spawn(store.asks(900, client.lock("k").wait(of(900)).acquire()));
+            let waits = tokio::spawn(store.ask(900, client.lock("k").wait(of(900)).acquire()));
             ms(100).await;
             apart(&store);
             store.next("renew", &[Fate::Silence]);
             let guard = if several {
                 Some(
                     store
-                        .asks(WAIT, client.multi_lock(["a", "b"]).acquire())
+                        .ask(WAIT, client.multi_lock(["a", "b"]).acquire())
                         .await
                         .unwrap(),
                 )
@@ -270,10 +270,10 @@ fn silence_about_other_locks_is_none_about_this_one() {
 fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("abandon", Fate::Replies(0, 9));
+        store.set_usual("abandon", Fate::Replies(0, 9));
         store.next("acquire_all", &[Fate::Lost]);
         let request = client.multi_lock(["a", "b"]).lease(of(700)).wait(of(0));
-        store.asks(0, request.acquire()).await.unwrap_err();
+        store.ask(0, request.acquire()).await.unwrap_err();
         ms(2000).await;
         let expected = [500, 500, 550, 550, 620, 620, 690, 690, 700, 700];
         assert_eq!(store.when("abandon"), expected);
@@ -286,7 +286,7 @@ fn waiting_does_not_count_for_max_hold() {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();
         let request = client.multi_lock(["a", "b"]).lease(of(600)).renew(true);
-        let waits = tokio::spawn(store.asks(WAIT, request.max_hold(of(1000)).acquire()));
+        let waits = tokio::spawn(store.ask(WAIT, request.max_hold(of(1000)).acquire()));
         ms(3000).await;
         other.release().await.unwrap();
         let guard = waits.await.unwrap().unwrap();
@@ -308,7 +308,7 @@ fn a_key_that_is_named_twice_is_taken_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.multi_lock(["b", "a", "b"]).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         guard.release().await.unwrap();
         let seen = store.seen();
         assert!(seen.iter().all(|one| one.request.keys().len() == 2));
@@ -320,10 +320,10 @@ fn keys_of_which_one_is_waited_for_are_not_asked_for_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("a").acquire().await.unwrap();
-        let before = tokio::spawn(store.asks(WAIT, client.lock("a").acquire()));
+        let before = tokio::spawn(store.ask(WAIT, client.lock("a").acquire()));
         ms(1).await;
         let request = client.multi_lock(["a", "b"]).acquire();
-        let waits = tokio::spawn(store.asks(WAIT, request));
+        let waits = tokio::spawn(store.ask(WAIT, request));
         ms(1).await;
         other.release().await.unwrap();
         drop(before.await.unwrap());
@@ -344,14 +344,14 @@ fn a_wait_for_ever_ends_when_each_of_five_rounds_has_lost_a_key() {
             store.title(format!("wait {wait:?}, {lost} lost rounds"));
             apart(&store);
             for _ in 0..lost {
-                store.answers(Reply::Renew(vec![Renewed::Renewed, Renewed::Gone]));
+                store.answer(Reply::Renew(vec![Renewed::Renewed, Renewed::Gone]));
             }
             let request = client.multi_lock(["a", "b"]).lease(of(1000));
             let request = match wait {
                 Some(wait) => request.wait(of(wait)),
                 None => request.wait_forever(),
             };
-            let ended = store.asks(wait, request.acquire()).await;
+            let ended = store.ask(wait, request.acquire()).await;
             let ended = ended.map_or_else(|error| short(&error), |_| "ok".to_owned());
             assert_eq!(ended, answer, "{wait:?}, {lost}");
             let rounds = store.when("renew").len();
@@ -374,9 +374,9 @@ fn an_unanswered_command_for_all_is_undone_for_as_long_as_it_may_be_carried_out(
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{fate:?}"));
             store.next("acquire_all", &[fate]);
-            store.always("abandon", DOWN);
+            store.set_usual("abandon", DOWN);
             let request = client.multi_lock(["a", "b"]).wait(of(0)).acquire();
-            let error = store.asks(0, request).await.unwrap_err();
+            let error = store.ask(0, request).await.unwrap_err();
             assert_eq!(short(&error), "Timeout");
             ms(100_000).await;
             let last = *store.when("abandon").last().unwrap();
@@ -390,8 +390,8 @@ fn a_release_that_finds_one_of_several_gone_says_so() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.multi_lock(["a", "b"]).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
-        store.answers(Reply::Release(vec![Released::Released, Released::NotHeld]));
+        let guard = store.ask(WAIT, request).await.unwrap();
+        store.answer(Reply::Release(vec![Released::Released, Released::NotHeld]));
         assert!(guard.release().await.unwrap_err().is_lost());
         assert_eq!(client.stats().release_failures, 1);
     });
@@ -404,7 +404,7 @@ fn a_last_command_that_comes_back_at_the_very_end_is_no_hold() {
         apart(&store);
         store.next("renew", &[Fate::Replies(988, 0)]);
         let request = client.multi_lock(["a", "b"]).lease(of(1000)).acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         assert_eq!(store.when("acquire").len(), 4);
         drop(guard);
         ms(100).await;
@@ -419,9 +419,9 @@ fn the_undo_of_a_short_lease_ends_with_it_to_the_instant() {
             "acquire_all",
             &[Fate::FailsLate(StoreErrorKind::Timeout, 10)],
         );
-        store.always("abandon", DOWN);
+        store.set_usual("abandon", DOWN);
         let request = client.multi_lock(["a", "b"]).lease(of(350)).wait(of(0));
-        store.asks(0, request.acquire()).await.unwrap_err();
+        store.ask(0, request.acquire()).await.unwrap_err();
         ms(3000).await;
         assert_eq!(store.when("abandon"), [0, 0, 50, 50, 150, 150, 350, 350]);
     });
@@ -438,13 +438,13 @@ fn the_silence_of_a_last_command_counts_if_it_had_the_time_of_a_command() {
             store.title(format!("wait {wait}"));
             apart(&store);
             store.next("acquire", &[Fate::Passes, Fate::Replies(second, 0)]);
-            store.always("renew", Fate::Silence);
+            store.set_usual("renew", Fate::Silence);
             let request = client.multi_lock(["a", "b"]).wait(of(wait)).acquire();
-            let _guard = store.asks(wait, request).await;
-            store.always("acquire", Fate::Silence);
+            let _guard = store.ask(wait, request).await;
+            store.set_usual("acquire", Fate::Silence);
             ms(100).await;
             assert_eq!(store.now(), 600);
-            let request = store.asks(WAIT, client.lock("k").acquire());
+            let request = store.ask(WAIT, client.lock("k").acquire());
             assert_eq!(short(&request.await.unwrap_err()), "Timeout");
             assert_eq!(store.now(), ended, "wait {wait}");
         }
@@ -455,11 +455,11 @@ fn the_silence_of_a_last_command_counts_if_it_had_the_time_of_a_command() {
 fn a_try_that_waits_for_a_release_of_its_process_ends_at_a_shutdown() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let guard = store.asks(WAIT, client.lock("a").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("a").acquire()).await.unwrap();
         store.next("release", &[Fate::Silence]);
         drop(guard);
         let tries = [client.multi_lock(["a", "b"]), client.lock("a")]
-            .map(|request| tokio::spawn(store.asks(0, request.wait(of(0)).acquire())));
+            .map(|request| tokio::spawn(store.ask(0, request.wait(of(0)).acquire())));
         ms(10).await;
         let closes = tokio::spawn(async move { client.shutdown(of(0)).await });
         for one in tries {
@@ -480,9 +480,9 @@ fn keys_of_which_one_is_busy_or_of_another_kind_leave_nothing_to_undo() {
         ] {
             let (store, client) = RecordingStore::open().await;
             store.title(told);
-            store.answers(Reply::AcquireAll(reply));
+            store.answer(Reply::AcquireAll(reply));
             let request = client.multi_lock(["a", "b"]).wait(of(0)).acquire();
-            let error = store.asks(0, request).await.unwrap_err();
+            let error = store.ask(0, request).await.unwrap_err();
             assert_eq!(short(&error), told);
             ms(1000).await;
             assert!(store.when("abandon").is_empty());

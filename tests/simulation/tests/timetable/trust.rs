@@ -23,9 +23,9 @@ fn a_grant_is_trusted_for_as_long_as_the_store_says() {
         for (allowed, trusted) in [(600, 600), (60_000, 2968)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{allowed} ms of 3000"));
-            store.answers(granted_for(allowed));
+            store.answer(granted_for(allowed));
             let request = client.lock("k").lease(of(3000)).acquire();
-            let guard = store.asks(10_000, request).await.unwrap();
+            let guard = store.ask(10_000, request).await.unwrap();
             assert_eq!(guard.remaining(), of(trusted));
             ms(trusted - 1).await;
             assert!(guard.is_held());
@@ -39,14 +39,14 @@ fn a_grant_is_trusted_for_as_long_as_the_store_says() {
 fn a_hold_that_is_trusted_for_less_is_renewed_sooner() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(granted_for(600));
-        let guard = store.asks(10_000, client.lock("k").acquire());
+        store.answer(granted_for(600));
+        let guard = store.ask(10_000, client.lock("k").acquire());
         let guard = guard.await.unwrap();
-        store.answers(Reply::Renew(vec![Renewed::Until(runtime_now() + of(1100))]));
+        store.answer(Reply::Renew(vec![Renewed::Until(runtime_now() + of(1100))]));
         ms(201).await;
         assert_eq!(store.when("renew"), [200]);
         assert_eq!(guard.remaining(), of(899));
-        store.answers(Reply::Renew(vec![Renewed::Renewed]));
+        store.answer(Reply::Renew(vec![Renewed::Renewed]));
         ms(300).await;
         assert_eq!(store.when("renew"), [500]);
         assert_eq!(guard.remaining(), of(29_697));
@@ -60,9 +60,9 @@ fn a_store_that_tells_of_no_release_says_when_to_ask() {
         for _ in 0..3 {
             let mut busy = Busy::new(None, true);
             busy.look_in = Some(of(70));
-            store.answers(Reply::Acquire(Acquired::Busy(busy)));
+            store.answer(Reply::Acquire(Acquired::Busy(busy)));
         }
-        let request = store.asks(10_000, client.lock("k").acquire());
+        let request = store.ask(10_000, client.lock("k").acquire());
         drop(request.await.unwrap());
         // A key that is taken is asked for once more, with a place in the queue.
         assert_eq!(store.when("acquire"), [0, 0, 70, 140]);
@@ -81,10 +81,10 @@ fn the_message_of_a_hand_over_is_believed_as_far_as_it_says() {
             let (store, client) = RecordingStore::open().await;
             store.title(name);
             let held = store.other().await.lock("k").acquire().await.unwrap();
-            let waiting = tokio::spawn(store.asks(10_000, client.lock("k").acquire()));
+            let waiting = tokio::spawn(store.ask(10_000, client.lock("k").acquire()));
             ms(300).await;
             store.seen();
-            store.tell_granted_with(trust, 1, None);
+            store.notify_granted_with(trust, 1, None);
             ms(1).await;
             assert_eq!(store.when("acquire").len(), asks, "{name}");
             if let Some(left) = left {
@@ -103,9 +103,9 @@ fn a_late_command_is_undone_for_as_long_as_the_store_says() {
             let (store, client) = RecordingStore::open_as(|can| can.late = late).await;
             store.title(format!("{late:?}"));
             store.next("acquire", &[Fate::Lost]);
-            store.always("abandon", Fate::Replies(0, 9));
+            store.set_usual("abandon", Fate::Replies(0, 9));
             let request = client.lock("k").wait(of(0)).acquire();
-            let error: LockError = store.asks(0, request).await.unwrap_err();
+            let error: LockError = store.ask(0, request).await.unwrap_err();
             assert!(error.is_unavailable());
             ms(40_000).await;
             assert_eq!(store.when("abandon").last(), Some(&undone_until));
@@ -142,14 +142,14 @@ fn what_a_store_lacks_is_refused_with_its_reason() {
             (client.lock("k").hold_at_least(of(60_001)), "at most 60s"),
         ];
         for (request, says) in asked {
-            let error = store.asks(10_000, request.acquire()).await.unwrap_err();
+            let error = store.ask(10_000, request.acquire()).await.unwrap_err();
             assert!(matches!(error, LockError::Config { .. }), "{error}");
             assert!(error.to_string().contains(says), "{error}");
         }
         let latch = client.latch("k").count().await.unwrap_err();
         assert!(latch.to_string().contains("no latches here"), "{latch}");
         let request = client.lock("k").hold_at_least(of(1)).acquire();
-        let guard = store.asks(10_000, request).await.unwrap();
+        let guard = store.ask(10_000, request).await.unwrap();
         let token = guard.extend(of(60_001)).await.unwrap_err();
         assert!(token.to_string().contains("at most 60s"), "{token}");
         assert_eq!(store.calls(), [(0, "acquire")]);
@@ -163,11 +163,11 @@ fn a_grant_says_how_many_tokens_it_has_reserved() {
         for (reserved, commands) in [(1, 2), (65, 1)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{reserved} reserved"));
-            let request = || store.asks(10_000, client.lock("k").fenced().acquire());
+            let request = || store.ask(10_000, client.lock("k").fenced().acquire());
             let first = tokio::spawn(request());
             let second = tokio::spawn(request());
             let granted = Granted::new(Some(7), reserved);
-            store.answers(Reply::Acquire(Acquired::Granted(granted)));
+            store.answer(Reply::Acquire(Acquired::Granted(granted)));
             let guard = first.await.unwrap().unwrap();
             ms(1).await;
             drop(guard);
@@ -189,8 +189,8 @@ fn a_failure_knows_when_its_command_is_over() {
             &[Fate::FailsLate(StoreErrorKind::Disconnected, 1500)],
         );
         let request = client.lock("k").wait(of(0)).acquire();
-        store.always("abandon", Fate::Replies(0, 9));
-        assert!(store.asks(0, request).await.unwrap_err().is_unavailable());
+        store.set_usual("abandon", Fate::Replies(0, 9));
+        assert!(store.ask(0, request).await.unwrap_err().is_unavailable());
         ms(40_000).await;
         assert_eq!(store.when("abandon").last(), Some(&1500));
     });
@@ -205,7 +205,7 @@ fn an_acquire_has_the_time_of_its_request_where_slow_is_not_silent() {
         let (store, client) = RecordingStore::open_both(settings, can).await;
         let _guard = store.other().await.lock("k").acquire().await.unwrap();
         let request = client.lock("k").wait(of(400)).acquire();
-        store.asks(400, request).await.unwrap_err();
+        store.ask(400, request).await.unwrap_err();
         let seen = store.seen().into_iter();
         let acquires = seen.filter(|command| command.verb() == "acquire");
         let acquires: Vec<_> = acquires.map(|it| (it.at, it.within)).collect();
@@ -314,7 +314,7 @@ fn every_answer_is_a_sign_of_life() {
                 std::mem::ManuallyDrop::new(client.multi_lock(["c", "d"]).acquire().await.unwrap()),
                 held.extend(of(30_000)).await.unwrap(),
             {
-                store.answers(Reply::AcquireAll(AcquiredAll::Apart));
+                store.answer(Reply::AcquireAll(AcquiredAll::Apart));
                 store.next("acquire", &[Fate::Passes, Fate::Replies(5, 0)]);
                 client.multi_lock(["e", "f"]).acquire().await.unwrap()
             },
@@ -330,7 +330,7 @@ fn every_answer_is_a_sign_of_life() {
             }
             Ok(())
         };
-        store.asks(WAIT, calls).await.unwrap();
+        store.ask(WAIT, calls).await.unwrap();
     });
 }
 
@@ -339,10 +339,10 @@ fn that_keys_are_apart_was_not_asked_of_anybody() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         ms(10).await;
-        store.answers(Reply::AcquireAll(AcquiredAll::Apart));
-        store.always("acquire", DOWN);
+        store.answer(Reply::AcquireAll(AcquiredAll::Apart));
+        store.set_usual("acquire", DOWN);
         let request = client.multi_lock(["a", "b"]).wait(of(300)).acquire();
-        assert!(store.asks(300, request).await.unwrap_err().is_unavailable());
+        assert!(store.ask(300, request).await.unwrap_err().is_unavailable());
         assert_eq!(client.stats().since_last_answer, None);
     });
 }

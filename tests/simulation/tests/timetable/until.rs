@@ -14,9 +14,9 @@ fn of_several_keys_the_one_that_is_trusted_least_counts_at_each_renewal() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{ends:?}"));
             let several = client.multi_lock(["k", "l"]).lease(of(3000)).renew(true);
-            let guard = store.asks(WAIT, several.acquire()).await.unwrap();
+            let guard = store.ask(WAIT, several.acquire()).await.unwrap();
             let until = |at: u64| Renewed::Until(runtime_now() + of(at));
-            store.answers(Reply::Renew(ends.map(until).to_vec()));
+            store.answer(Reply::Renew(ends.map(until).to_vec()));
             ms(1001).await;
             assert_eq!(store.when("renew"), [1000]);
             assert_eq!(guard.remaining(), of(3200 - 1001));
@@ -32,10 +32,10 @@ fn of_several_keys_that_were_had_one_by_one_the_one_that_is_trusted_least_counts
             store.title(format!("{ends:?}"));
             let other = store.other().await.lock("l").acquire().await.unwrap();
             let until = |at: u64| Renewed::Until(runtime_now() + of(at));
-            store.answers(Reply::Renew(ends.map(until).to_vec()));
+            store.answer(Reply::Renew(ends.map(until).to_vec()));
             let several = client.multi_lock(["k", "l"]).lease(of(3000)).renew(true);
-            let waits = tokio::spawn(store.asks(WAIT, several.acquire()));
-            store.always("renew", Fate::Silence);
+            let waits = tokio::spawn(store.ask(WAIT, several.acquire()));
+            store.set_usual("renew", Fate::Silence);
             store.next("renew", &[Fate::Passes]);
             ms(200).await;
             other.release().await.unwrap();

@@ -22,7 +22,7 @@ async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
 /// The reply to a request that has a place in the queue.
 const TAKEN: Acquired = Acquired::busy(None, true);
 
-/// So many unusable grants end a wait without end.
+/// This many unusable grants end a wait without end.
 const GRANTS_TOO_LATE: usize = 5;
 
 /// The pauses between these times.
@@ -35,7 +35,7 @@ fn a_waiter_asks_each_second_and_looks_at_the_key_before_it_says_busy() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         let request = client.lock("k").wait(of(3000)).acquire();
-        let error = store.asks(3000, request).await.unwrap_err();
+        let error = store.ask(3000, request).await.unwrap_err();
         let LockError::Busy { waited, .. } = &error else {
             panic!("{error}")
         };
@@ -55,10 +55,10 @@ fn a_waiter_asks_each_second_and_looks_at_the_key_before_it_says_busy() {
 fn a_try_asks_once() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        let attempt = store.asks(0, client.lock("k").try_acquire()).await;
+        let attempt = store.ask(0, client.lock("k").try_acquire()).await;
         assert!(attempt.unwrap().is_none());
         let request = client.lock("k").wait(of(0)).acquire();
-        let error = store.asks(0, request).await.unwrap_err();
+        let error = store.ask(0, request).await.unwrap_err();
         assert!(error.is_busy());
         ms(1000).await;
         assert_eq!(store.calls(), [(0, "acquire"), (0, "acquire")]);
@@ -72,7 +72,7 @@ fn a_try_that_may_have_been_carried_out_is_repeated_by_its_owner() {
         let fate = Fate::FailsLate(StoreErrorKind::Timeout, 1000);
         store.next("acquire", &[fate]);
         let request = client.lock("k").wait(of(0)).acquire();
-        let guard = store.asks(0, request).await.unwrap();
+        let guard = store.ask(0, request).await.unwrap();
         let seen = store.seen();
         // The plain first try does not recognise its own grant.
         let queue = |one: &Command| match &one.request {
@@ -92,10 +92,10 @@ fn a_silent_store_is_given_up_when_the_wait_ends() {
         for wait in [0, 20, 460, 3000] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("wait {wait}"));
-            store.always("acquire", Fate::Silence);
-            store.always("ping", Fate::Silence);
+            store.set_usual("acquire", Fate::Silence);
+            store.set_usual("ping", Fate::Silence);
             let request = client.lock("k").wait(of(wait)).acquire();
-            let error = store.asks(wait, request).await.unwrap_err();
+            let error = store.ask(wait, request).await.unwrap_err();
             assert_eq!(short(&error), "Timeout");
             assert_eq!(store.now(), wait.max(500));
         }
@@ -106,15 +106,15 @@ fn a_silent_store_is_given_up_when_the_wait_ends() {
 fn a_store_that_is_down_is_asked_ever_more_seldom() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("acquire", DOWN);
-        store.always("ping", DOWN);
+        store.set_usual("acquire", DOWN);
+        store.set_usual("ping", DOWN);
         for (wait, ends) in [(Some(9000), 9000), (None, 19_000)] {
             let request = client.lock("k");
             let request = match wait {
                 Some(wait) => request.wait(of(wait)),
                 None => request.wait_forever(),
             };
-            let error = store.asks(wait, request.acquire()).await.unwrap_err();
+            let error = store.ask(wait, request.acquire()).await.unwrap_err();
             assert_eq!(
                 (short(&error).as_str(), store.now()),
                 ("Disconnected", ends)
@@ -132,7 +132,7 @@ fn a_store_that_comes_back_starts_the_count_of_failures_anew() {
         let (store, client, guard) = taken().await;
         store.next("acquire", &[DOWN, DOWN, Fate::Passes, DOWN, DOWN]);
         let request = client.lock("k").wait(of(9000)).acquire();
-        let waits = tokio::spawn(store.asks(9000, request));
+        let waits = tokio::spawn(store.ask(9000, request));
         ms(2000).await;
         guard.release().await.unwrap();
         let guard = waits.await.unwrap().unwrap();
@@ -148,10 +148,10 @@ fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         let request = client.lock("k").wait_forever().acquire();
-        let waits = tokio::spawn(store.asks(None, request));
+        let waits = tokio::spawn(store.ask(None, request));
         ms(5500).await;
-        store.always("acquire", Fate::Silence);
-        store.always("ping", Fate::Silence);
+        store.set_usual("acquire", Fate::Silence);
+        store.set_usual("ping", Fate::Silence);
         let error = waits.await.unwrap().unwrap_err();
         // The last answered command was sent at 5,000. The wait ends 10 s later, the client's
         // default wait.
@@ -167,11 +167,11 @@ fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
 fn a_store_that_refuses_every_acquire_is_not_called_busy() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        store.always("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
+        store.set_usual("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
         let request = || client.lock("k").wait(of(3000));
-        let first = tokio::spawn(store.asks(3000, request().acquire()));
-        let second = tokio::spawn(store.asks(3000, request().acquire()));
-        let third = tokio::spawn(store.asks(3000, request().fair().acquire()));
+        let first = tokio::spawn(store.ask(3000, request().acquire()));
+        let second = tokio::spawn(store.ask(3000, request().acquire()));
+        let third = tokio::spawn(store.ask(3000, request().fair().acquire()));
         for waits in [first, second, third] {
             let error = waits.await.unwrap().unwrap_err();
             assert_eq!((short(&error).as_str(), store.now()), ("OutOfMemory", 3000));
@@ -184,7 +184,7 @@ fn an_error_that_waiting_does_not_change_is_reported_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Fails(StoreErrorKind::Denied)]);
-        let request = store.asks(WAIT, client.lock("k").acquire());
+        let request = store.ask(WAIT, client.lock("k").acquire());
         let error = request.await.unwrap_err();
         assert_eq!((short(&error).as_str(), store.now()), ("Denied", 0));
         assert_eq!(store.calls(), [(0, "acquire")]);
@@ -204,10 +204,10 @@ fn a_hand_over_is_trusted_at_once_or_asked_about() {
             store.title(format!("fenced {fenced}, a token {token:?} at {after}"));
             let request = client.lock("k").wait(of(9000));
             let request = if fenced { request.fenced() } else { request };
-            let waits = tokio::spawn(store.asks(9000, request.acquire()));
+            let waits = tokio::spawn(store.ask(9000, request.acquire()));
             ms(after).await;
             store.seen();
-            store.tell_granted(0, token);
+            store.notify_granted(0, token);
             ms(300).await;
             assert_eq!(waits.is_finished(), trusted);
             // It is renewed, or asked about with the grant.
@@ -231,13 +231,13 @@ fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed()
     simulated(async {
         let (store, client, _guard) = taken().await;
         let request = client.lock("k").wait(of(9000)).acquire();
-        let waits = tokio::spawn(store.asks(9000, request));
+        let waits = tokio::spawn(store.ask(9000, request));
         ms(100).await;
         store.seen();
-        store.tell_granted_over(Link(7), 0, None);
+        store.notify_granted_over(Link(7), 0, None);
         ms(50).await;
         assert_eq!((waits.is_finished(), store.calls()), (false, vec![]));
-        store.tell_granted(0, None);
+        store.notify_granted(0, None);
         ms(50).await;
         assert!(waits.is_finished());
     });
@@ -252,11 +252,11 @@ fn a_grant_that_is_heard_while_the_store_is_asked_is_believed_over_a_new_link_on
             store.title(format!("over link {first}, told over link {told}"));
             store.next("acquire", &[Fate::Passes, Fate::Replies(0, first)]);
             let request = client.lock("k").wait(of(9000)).acquire();
-            let waits = tokio::spawn(store.asks(9000, request));
+            let waits = tokio::spawn(store.ask(9000, request));
             ms(500).await;
             store.next("acquire", &[Fate::Replies(100, 0)]);
             ms(550).await;
-            store.tell_granted_over(Link(told), 0, None);
+            store.notify_granted_over(Link(told), 0, None);
             store.seen();
             ms(150).await;
             let expected = if asks_again { vec![1100] } else { vec![] };
@@ -273,11 +273,11 @@ fn who_backs_off_asks_when_messages_may_be_lost_but_not_at_once() {
         for (called, asks) in [(360, 400), (500, 500)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("called at {called}"));
-            store.always("acquire", DOWN);
-            let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+            store.set_usual("acquire", DOWN);
+            let waits = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
             ms(called).await;
             store.seen();
-            store.calls_all();
+            store.call_all();
             ms(600 - called).await;
             assert_eq!(store.when("acquire"), [asks]);
             waits.abort();
@@ -289,12 +289,12 @@ fn who_backs_off_asks_when_messages_may_be_lost_but_not_at_once() {
 fn who_waits_for_a_hold_of_its_process_asks_when_messages_may_be_lost() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let request = || store.asks(WAIT, client.lock("k").acquire());
+        let request = || store.ask(WAIT, client.lock("k").acquire());
         let _guard = request().await.unwrap();
         let waits = tokio::spawn(request());
         ms(100).await;
         store.seen();
-        store.calls_all();
+        store.call_all();
         ms(50).await;
         assert_eq!(store.when("acquire"), [100]);
         waits.abort();
@@ -307,7 +307,7 @@ fn a_hand_over_with_a_token_that_does_not_rise_is_asked_about() {
         for (more, asks) in [(0, vec![100]), (9, vec![])] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{more} more"));
-            let request = || store.asks(9000, client.lock("k").fenced().wait(of(9000)).acquire());
+            let request = || store.ask(9000, client.lock("k").fenced().wait(of(9000)).acquire());
             let guard = request().await.unwrap();
             let last = u64::from(guard.fencing_token().unwrap());
             guard.release().await.unwrap();
@@ -315,7 +315,7 @@ fn a_hand_over_with_a_token_that_does_not_rise_is_asked_about() {
             let waits = tokio::spawn(request());
             ms(100).await;
             store.seen();
-            store.tell_granted(1, Some(last + more));
+            store.notify_granted(1, Some(last + more));
             ms(50).await;
             assert_eq!(store.when("acquire"), asks, "{more} more");
             assert_eq!(waits.is_finished(), asks.is_empty(), "{more} more");
@@ -335,16 +335,16 @@ fn a_hand_over_is_counted_from_a_later_command_that_has_changed_the_store() {
             };
             store.title(format!("another {another}"));
             let request = client.lock("k").fair().wait(of(9000)).acquire();
-            let waits = tokio::spawn(store.asks(9000, request));
+            let waits = tokio::spawn(store.ask(9000, request));
             ms(500).await;
             if let Some(queued) = queued {
                 let busy = Acquired::Busy(Busy::new(None, queued));
-                store.answers(Reply::Acquire(busy));
+                store.answer(Reply::Acquire(busy));
             }
             let another = client.lock("another").fair().wait(of(1000)).acquire();
-            let another = tokio::spawn(store.asks(1000, another));
+            let another = tokio::spawn(store.ask(1000, another));
             ms(150).await;
-            store.tell_granted(0, None);
+            store.notify_granted(0, None);
             ms(0).await;
             let guard = waits.await.unwrap().unwrap();
             assert_eq!(guard.remaining(), of(left), "{queued:?}");
@@ -359,10 +359,10 @@ fn a_grant_that_could_not_be_used_is_forgotten_when_the_key_is_taken() {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Replies(988, 0)]);
         let request = client.lock("k").lease(of(1000)).wait(of(3000)).acquire();
-        let waits = tokio::spawn(store.asks(3000, request));
+        let waits = tokio::spawn(store.ask(3000, request));
         ms(1000).await;
         for _ in 0..9 {
-            store.answers(Reply::Acquire(TAKEN));
+            store.answer(Reply::Acquire(TAKEN));
         }
         let error = waits.await.unwrap().unwrap_err();
         assert_eq!(short(&error), "busy after 3s");
@@ -375,9 +375,9 @@ fn one_that_became_the_first_asks_when_the_lease_of_the_holder_ends() {
         let (store, client) = RecordingStore::open().await;
         let held = store.other().await.lock("k").lease(of(1500)).renew(false);
         let _held = held.acquire().await.unwrap();
-        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let first = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
-        let second = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let second = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(99).await;
         // The store will not tell it.
         first.abort();
@@ -397,17 +397,17 @@ fn who_asks_over_a_link_that_is_lost_meanwhile_asks_again() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
-        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let waits = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(50).await;
         store.seen();
-        store.loses(Link(0));
+        store.lose(Link(0));
         ms(100).await;
         assert_eq!(store.when("acquire"), [100]);
         // From now on it waits for news over link 0 only.
-        store.loses(Link(7));
+        store.lose(Link(7));
         ms(100).await;
         assert!(store.calls().is_empty());
-        store.loses(Link(0));
+        store.lose(Link(0));
         ms(100).await;
         assert_eq!(store.when("acquire"), [250]);
         waits.abort();
@@ -419,7 +419,7 @@ fn who_was_not_polled_until_its_wait_was_over_says_so() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         store.next("acquire", &[Fate::Replies(12_000, 0)]);
-        let mut request = pin!(store.asks(WAIT, client.lock("k").acquire()));
+        let mut request = pin!(store.ask(WAIT, client.lock("k").acquire()));
         let once = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
         assert!(once.await.is_pending());
         ms(12_001).await;
@@ -433,7 +433,7 @@ fn who_was_not_polled_until_its_wait_was_over_says_so() {
 fn a_new_first_asks_a_second_after_the_last_one_that_had_a_place() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        let request = || store.asks(9000, client.lock("k").fair().wait(of(9000)).acquire());
+        let request = || store.ask(9000, client.lock("k").fair().wait(of(9000)).acquire());
         let first = tokio::spawn(request());
         ms(1).await;
         let second = tokio::spawn(request());
@@ -465,12 +465,12 @@ fn who_follows_one_that_was_granted_a_share_when_it_asked_asks_at_once() {
                 (true, false) => client.rw_lock("k").read(),
             };
             let _held = lock(&store.other().await, true).acquire().await.unwrap();
-            let request = || store.asks(9000, lock(&client, false).wait(of(9000)).acquire());
+            let request = || store.ask(9000, lock(&client, false).wait(of(9000)).acquire());
             let first = tokio::spawn(request());
             ms(1).await;
             let second = tokio::spawn(request());
             ms(1).await;
-            store.answers(Reply::Acquire(Acquired::granted(None)));
+            store.answer(Reply::Acquire(Acquired::granted(None)));
             ms(2400).await;
             assert!(first.is_finished() && !second.is_finished());
             assert_eq!(store.when("acquire"), expected);
@@ -490,9 +490,9 @@ fn who_has_asked_later_than_the_one_before_does_not_ask_again() {
         let other = store.other().await.semaphore("k", 2);
         let _held = other.permits(1).acquire().await.unwrap();
         store.next("acquire", &[Fate::Replies(300, 0), Fate::Replies(0, 0)]);
-        let first = tokio::spawn(store.asks(9000, permits(1).acquire()));
+        let first = tokio::spawn(store.ask(9000, permits(1).acquire()));
         ms(1).await;
-        let second = tokio::spawn(store.asks(9000, permits(1).acquire()));
+        let second = tokio::spawn(store.ask(9000, permits(1).acquire()));
         ms(900).await;
         assert!(first.is_finished() && !second.is_finished());
         assert_eq!(store.when("acquire"), [0, 1]);
@@ -517,9 +517,9 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
             store.title(format!("{look:?}, {released:?}"));
             store.next("acquire", &[Fate::Passes, Fate::Passes, Fate::Passes, look]);
             let other = client.lock("other").acquire();
-            let other = store.asks(WAIT, other).await.unwrap();
+            let other = store.ask(WAIT, other).await.unwrap();
             // The first looks again after a second. The second does not.
-            let request = || store.asks(9000, client.lock("k").fair().wait(of(9000)).acquire());
+            let request = || store.ask(9000, client.lock("k").fair().wait(of(9000)).acquire());
             let first = tokio::spawn(request());
             ms(1).await;
             let mut second = pin!(request());
@@ -527,11 +527,11 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
             assert!((&mut once).await.is_pending());
             ms(1199).await;
             if let Some(released) = released {
-                store.answers(Reply::Release(vec![released]));
+                store.answer(Reply::Release(vec![released]));
                 let _ = other.release().await;
             }
             ms(450).await;
-            store.tell_granted(2, None);
+            store.notify_granted(2, None);
             // The request wakes after later news still.
             ms(70).await;
             store.seen();
@@ -561,7 +561,7 @@ fn one_request_of_a_process_asks_for_all_unless_fair() {
             for _ in 0..3 {
                 let request = client.lock("k").wait(of(9000));
                 let request = if fair { request.fair() } else { request };
-                waiting.push(tokio::spawn(store.asks(9000, request.acquire())));
+                waiting.push(tokio::spawn(store.ask(9000, request.acquire())));
                 ms(10).await;
             }
             ms(1500).await;
@@ -587,7 +587,7 @@ fn a_grant_that_comes_after_its_lease_is_not_trusted() {
             store.title(format!("wait {wait}"));
             store.next("acquire", &[Fate::Replies(988, 0)]);
             let request = client.lock("k").lease(of(1000)).wait(of(wait));
-            let answer = store.asks(wait, request.acquire()).await;
+            let answer = store.ask(wait, request.acquire()).await;
             match answer {
                 Ok(guard) => assert_eq!(Some((store.now(), guard.remaining())), expected),
                 Err(error) => {
@@ -603,9 +603,9 @@ fn a_grant_that_comes_after_its_lease_is_not_trusted() {
 fn a_fenced_grant_without_a_token_is_no_grant() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::Acquire(Acquired::granted(None)));
+        store.answer(Reply::Acquire(Acquired::granted(None)));
         let request = client.lock("k").fenced().acquire();
-        let guard = store.asks(WAIT, request).await.unwrap();
+        let guard = store.ask(WAIT, request).await.unwrap();
         assert!(guard.fencing_token().is_some());
         assert_eq!(store.calls(), [(0, "acquire"), (50, "acquire")]);
     });
@@ -615,9 +615,9 @@ fn a_fenced_grant_without_a_token_is_no_grant() {
 fn a_look_that_fails_is_not_repeated_again_and_again() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        store.always("inspect", DOWN);
+        store.set_usual("inspect", DOWN);
         let request = client.lock("k").wait(of(3000)).acquire();
-        let error = store.asks(3000, request).await.unwrap_err();
+        let error = store.ask(3000, request).await.unwrap_err();
         assert_eq!((store.now(), short(&error)), (3000, "Disconnected".into()));
         assert_eq!(store.when("inspect"), [2500]);
     });
@@ -628,7 +628,7 @@ fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
     simulated(async {
         let (store, client, guard) = taken().await;
         let request = client.lock("k").wait_forever().acquire();
-        let waits = tokio::spawn(store.asks(None, request));
+        let waits = tokio::spawn(store.ask(None, request));
         ms(60_000).await;
         assert!(store.when("ping").is_empty());
         guard.release().await.unwrap();
@@ -640,13 +640,13 @@ fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
 fn a_lease_that_the_network_uses_up_ends_a_wait_for_ever_also_if_others_hold_the_key_in_between() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("acquire", Fate::Replies(60, 0));
+        store.set_usual("acquire", Fate::Replies(60, 0));
         for _ in 0..GRANTS_TOO_LATE {
-            store.answers(Reply::Acquire(Acquired::granted(None)));
-            store.answers(Reply::Acquire(TAKEN));
+            store.answer(Reply::Acquire(Acquired::granted(None)));
+            store.answer(Reply::Acquire(TAKEN));
         }
         let request = client.lock("k").lease(of(50)).wait_forever().acquire();
-        let error = store.asks(None, request).await.unwrap_err();
+        let error = store.ask(None, request).await.unwrap_err();
         let LockError::Unavailable { source, .. } = &error else {
             panic!("{error}")
         };
@@ -660,7 +660,7 @@ fn a_message_during_a_command_is_looked_into() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
-        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let waits = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(50).await;
         let listener = store.listener.lock().unwrap().clone().unwrap();
         listener.recheck();
@@ -676,12 +676,12 @@ fn a_silent_store_ends_a_request_after_its_time_and_a_later_one_after_one_comman
         let two = of(2000);
         let (store, client) =
             RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
-        store.always("acquire", Fate::Silence);
+        store.set_usual("acquire", Fate::Silence);
         let request = client.lock("k").wait(of(30_000)).acquire();
-        let error = store.asks(30_000, request).await.unwrap_err();
+        let error = store.ask(30_000, request).await.unwrap_err();
         assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 2000));
         let later = client.lock("k").wait(of(30_000)).acquire();
-        let error = store.asks(30_000, later).await.unwrap_err();
+        let error = store.ask(30_000, later).await.unwrap_err();
         assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 2500));
     });
 }
@@ -690,12 +690,12 @@ fn a_silent_store_ends_a_request_after_its_time_and_a_later_one_after_one_comman
 fn one_that_stands_behind_another_has_no_more_than_its_wait() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let first = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(10).await;
         // It looks at the key in the middle of its wait, and finds it free for a moment.
-        store.answers(Reply::Inspect(None));
+        store.answer(Reply::Inspect(None));
         let request = client.lock("k").wait(of(100)).acquire();
-        let error = store.asks(100, request).await.unwrap_err();
+        let error = store.ask(100, request).await.unwrap_err();
         assert_eq!(store.when("inspect"), [60]);
         // The first one was told not long ago that the key is taken.
         assert_eq!(short(&error), "busy after 100ms");
@@ -717,17 +717,17 @@ fn a_grant_to_a_request_that_is_over_wakes_nobody() {
             woken.0.take().is_some()
         };
         let request = client.lock("k").wait(of(3000)).acquire();
-        let waits = tokio::spawn(store.asks(3000, request));
+        let waits = tokio::spawn(store.ask(3000, request));
         ms(100).await;
         let gives_up = owner(&store.seen()[0]);
         assert!(wakes(gives_up));
         assert!(waits.await.unwrap().unwrap_err().is_busy());
-        let dropped = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let dropped = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
         let is_dropped = owner(store.seen().last().unwrap());
         dropped.abort();
         ms(1).await;
-        let granted = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let granted = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
         let has_it = owner(store.seen().last().unwrap());
         guard.release().await.unwrap();
@@ -748,7 +748,7 @@ fn a_wait_for_ever_at_a_latch_has_the_time_of_a_command_to_see_whether_the_store
         store.next("wait", &[Fate::Passes, Fate::Replies(11_000, 0)]);
         store.next("ping", &[Fate::Replies(400, 0)]);
         let (latch, asking) = (client.latch("l"), Arc::clone(&store));
-        let waits = tokio::spawn(async move { asking.asks(None, latch.wait_forever()).await });
+        let waits = tokio::spawn(async move { asking.ask(None, latch.wait_forever()).await });
         ms(13_000).await;
         assert_eq!(store.when("ping"), [10_000]);
         assert!(!waits.is_finished());
@@ -761,11 +761,11 @@ fn a_wait_for_ever_at_a_latch_has_the_time_of_a_command_to_see_whether_the_store
 fn a_latch_whose_looks_fail_ends_a_wait_for_ever_though_the_store_answers_for_locks() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.always("wait", DOWN);
+        store.set_usual("wait", DOWN);
         let (latch, asking) = (client.latch("l"), Arc::clone(&store));
-        let waits = tokio::spawn(async move { asking.asks(None, latch.wait_forever()).await });
+        let waits = tokio::spawn(async move { asking.ask(None, latch.wait_forever()).await });
         ms(5000).await;
-        drop(store.asks(WAIT, client.lock("k").acquire()).await.unwrap());
+        drop(store.ask(WAIT, client.lock("k").acquire()).await.unwrap());
         let error = waits.await.unwrap().unwrap_err();
         // After the client's default wait, from the first failure.
         assert_eq!(
@@ -781,12 +781,12 @@ fn the_silence_that_a_lock_has_met_counts_for_a_latch_as_well() {
         let two = of(2000);
         let (store, client) =
             RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
-        store.always("acquire", Fate::Silence);
-        store.always("wait", Fate::Silence);
-        let lock = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        store.set_usual("acquire", Fate::Silence);
+        store.set_usual("wait", Fate::Silence);
+        let lock = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1000).await;
         let latch = client.latch("l");
-        let error = store.asks(WAIT, latch.wait(of(WAIT))).await.unwrap_err();
+        let error = store.ask(WAIT, latch.wait(of(WAIT))).await.unwrap_err();
         assert_eq!((short(&error).as_str(), store.now()), ("Timeout", 2000));
         assert_eq!(short(&lock.await.unwrap().unwrap_err()), "Timeout");
     });

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lock_store::{ClientMessage, LatchCall};
+use lock_store::{ClientMessage, LatchCall, RevokeAnswer};
 use lock_testkit::{eventually, wall_micros};
 
 use crate::clients::{A, B, Clients, LEASE, by, claim, owner};
 
-pub(super) const MESSAGES: usize = 6;
+pub(super) const MESSAGES: usize = 9;
 
-fn between_clients() -> [ClientMessage; 3] {
+fn between_clients() -> [ClientMessage; 6] {
     let holds = |held_for| ClientMessage::Holds {
         key: "k".into(),
         client: A,
@@ -20,7 +20,26 @@ fn between_clients() -> [ClientMessage; 3] {
         key: "k".into(),
         asker: A,
     };
-    [asks, holds(None), holds(Some(Duration::from_millis(4200)))]
+    let revoke = |only| ClientMessage::Revoke {
+        key: "k".into(),
+        asker: A,
+        owner: owner(B, 1),
+        only,
+    };
+    let stops = ClientMessage::Revoking {
+        key: "k".into(),
+        owner: owner(A, 1),
+        name: "orders-7f9c".into(),
+        answer: RevokeAnswer::Stops,
+    };
+    [
+        asks,
+        holds(None),
+        holds(Some(Duration::from_millis(4200))),
+        revoke(None),
+        revoke(Some("orders-7f9c".into())),
+        stops,
+    ]
 }
 
 /// Has the message with this number sent to `B`.
@@ -56,8 +75,7 @@ pub(super) async fn say(clients: &Clients, number: usize) {
             clients.a.latch_count_down(call(A, 4), by()).await.unwrap();
         }
         _ => {
-            let [asks, holds, since] = between_clients();
-            let message = [asks, holds, since][number - 3].clone();
+            let message = between_clients()[number - 3].clone();
             clients.a.tell(B, message, by()).await.unwrap();
         }
     }

@@ -70,7 +70,7 @@ fn rounded(seconds: f64) -> i64 {
 }
 
 /// A time to live.
-fn lives(millis: i64) -> String {
+fn time_to_live(millis: i64) -> String {
     format!("{}s", rounded(millis as f64 / 1e3))
 }
 

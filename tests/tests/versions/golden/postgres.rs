@@ -9,7 +9,7 @@ use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
 use super::{by_numbers, by_words, expect_fixture, lines, messages, stored};
 use crate::clients::{A, B, Clients, claim, owner};
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "hold",
     "share",
     "place",
@@ -17,6 +17,7 @@ const TABLES: [&str; 7] = [
     "latch_place",
     "latch_call",
     "rate",
+    "pass_log",
 ];
 
 /// The first column of the rows.

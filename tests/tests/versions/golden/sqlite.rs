@@ -11,11 +11,12 @@ use rusqlite::types::ValueRef;
 use super::{LONGEST, by_numbers, by_words, expect_fixture, lines, messages, rounded, stored};
 use crate::clients::{B, Clients};
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "hold",
     "place",
     "fence",
     "rate",
+    "pass_log",
     "latch",
     "latch_place",
     "call",

@@ -21,6 +21,13 @@ fn bucket(tokens: u32) -> RateRequest {
     request
 }
 
+/// Five in ten minutes.
+fn limit(tokens: u32) -> RateRequest {
+    let mut request = RateRequest::at_most("limit".into(), 5, 10 * LEASE);
+    request.tokens = tokens;
+    request
+}
+
 /// Holds and places of each kind.
 pub(super) async fn leave(clients: &Clients) {
     let taken = async |key, client, request, permits, tokens| {
@@ -57,8 +64,10 @@ pub(super) async fn leave(clients: &Clients) {
     let counted = clients.b.latch_count_down(call(B, 7), by()).await;
     assert_eq!(counted.unwrap().value, LatchCounted::Left(1));
     clients.b.latch_wait(call(B, 8), by()).await.unwrap();
-    let rated = clients.a.rate(bucket(2), by()).await.unwrap().value;
-    assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    for two in [bucket(2), limit(2)] {
+        let rated = clients.a.rate(two, by()).await.unwrap().value;
+        assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    }
 }
 
 /// Understands all that.
@@ -71,7 +80,8 @@ pub(super) async fn find(clients: &Clients) {
     clients.find_permits().await;
     clients.find_what_is_kept().await;
     clients.find_latch().await;
-    clients.find_bucket().await;
+    clients.find_rate(bucket).await;
+    clients.find_rate(limit).await;
 }
 
 impl Clients {
@@ -86,13 +96,13 @@ impl Clients {
         self.inspect(key).await.holder.unwrap().who()
     }
 
-    async fn frees(&self, key: &str, request: u64, share: Option<Permits>) {
+    async fn free(&self, key: &str, request: u64, share: Option<Permits>) {
         let claim = claim(key, owner(A, request), share);
         let released = self.release(claim, Duration::ZERO).await;
         assert_eq!(released, Released::Released, "{key}");
     }
 
-    async fn hears(&self, request: u64) -> Option<u64> {
+    async fn await_grant(&self, request: u64) -> Option<u64> {
         let owner = owner(B, request);
         let granted = || {
             let granted = self.heard_by_b.granted.lock().unwrap();
@@ -111,7 +121,7 @@ impl Clients {
         assert!(left > LEASE, "{left:?}");
         let other = claim("exclusive", owner(A, 2), None);
         assert_eq!(self.release(other, Duration::ZERO).await, Released::NotHeld);
-        self.frees("exclusive", 1, None).await;
+        self.free("exclusive", 1, None).await;
         assert_eq!(self.inspect("exclusive").await.holder, None);
     }
 
@@ -121,7 +131,7 @@ impl Clients {
             panic!("it is held");
         };
         assert!(token > found_at - 1_000_000, "{token}");
-        self.frees("fenced", 2, None).await;
+        self.free("fenced", 2, None).await;
         let next = self.take(claim("fenced", owner(B, 90), None), 1).await;
         assert!(next > Some(token), "{next:?} {token}");
     }
@@ -137,14 +147,14 @@ impl Clients {
             2,
             "they have their places"
         );
-        self.frees("waited", 3, None).await;
-        assert_eq!(self.hears(1).await, None);
+        self.free("waited", 3, None).await;
+        assert_eq!(self.await_grant(1).await, None);
         let first = claim("waited", owner(B, 1), None);
         assert_eq!(
             self.release(first, Duration::ZERO).await,
             Released::Released
         );
-        assert!(self.hears(2).await.is_some());
+        assert!(self.await_grant(2).await.is_some());
     }
 
     async fn find_readers(&self) {
@@ -156,13 +166,13 @@ impl Clients {
             self.renew(claim("read", owner(A, 4), READ)).await,
             Renewed::Gone
         );
-        self.frees("read", 4, READ).await;
+        self.free("read", 4, READ).await;
         let other = claim("read", owner(B, 3), READ);
         assert_eq!(
             self.release(other, Duration::ZERO).await,
             Released::Released
         );
-        assert!(self.hears(4).await.is_some());
+        assert!(self.await_grant(4).await.is_some());
     }
 
     async fn find_permits(&self) {
@@ -170,8 +180,8 @@ impl Clients {
         self.is_busy("permits", permits(3)).await;
         self.wait(claim("permits", owner(B, 6), permits(3)), 0)
             .await;
-        self.frees("permits", 5, permits(2)).await;
-        assert_eq!(self.hears(6).await, None);
+        self.free("permits", 5, permits(2)).await;
+        assert_eq!(self.await_grant(6).await, None);
         // One of five is left.
         self.is_busy("permits", permits(2)).await;
     }
@@ -202,13 +212,13 @@ impl Clients {
             let counted = self.b.latch_count_down(call, by()).await.unwrap().value;
             assert_eq!(counted, LatchCounted::Left(left));
         }
-        assert_eq!(self.hears(8).await, Some(latch.generation));
+        assert_eq!(self.await_grant(8).await, Some(latch.generation));
     }
 
-    async fn find_bucket(&self) {
-        let limited = self.a.rate(bucket(4), by()).await.unwrap().value;
+    async fn find_rate(&self, rate: fn(u32) -> RateRequest) {
+        let limited = self.a.rate(rate(4), by()).await.unwrap().value;
         assert!(matches!(limited, Rated::Limited { .. }), "{limited:?}");
-        let passed = self.a.rate(bucket(3), by()).await.unwrap().value;
+        let passed = self.a.rate(rate(3), by()).await.unwrap().value;
         let all = matches!(passed, Rated::Passed { left: 0, .. });
         assert!(all, "{passed:?}");
     }

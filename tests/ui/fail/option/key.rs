@@ -79,4 +79,9 @@ async fn not_a_key(id: u64) -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(key = "lock:%queue:x")]
+async fn helper_key() -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}

@@ -88,4 +88,10 @@ async fn moved_twice(from: String) -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(keys = ids.iter().map(|id| format!("stock:{id}")))]
+async fn as_many_as_there_are(ids: Vec<u64>) -> Result<(), LockError> {
+    drop(ids);
+    Ok(())
+}
+
 fn main() {}

@@ -15,14 +15,14 @@ fn undo() -> (Undo, UndoTask) {
     Undo::new(store, clock, liveness, observed, timeout)
 }
 
-fn release() -> Job {
+fn release() -> UndoJob {
     let now = Instant::now();
-    Job::Release(PendingRelease {
+    UndoJob::Release(PendingRelease {
         requests: Vec::new(),
         keep_until: now,
         expires: now,
         first: Vec::new(),
-        late: Vec::new(),
+        pending_outcomes: Vec::new(),
         expected_gone: true,
     })
 }

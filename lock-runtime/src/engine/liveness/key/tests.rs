@@ -149,7 +149,7 @@ fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none(
     assert!(known(&key, start + 5001 * MS).is_none());
 }
 
-/// How a command or a look of a key ended that was sent so many milliseconds after the start.
+/// How a command or a look of a key ended that was sent this many milliseconds after the start.
 #[derive(Clone, Copy, Debug)]
 enum Met {
     Busy(u32),

@@ -38,7 +38,7 @@ impl Queues {
     }
 
     /// A waiter that sleeps until the start, and whether it is the first.
-    fn joins(&self, key: &LockKey, since: u32) -> (Waiter, bool) {
+    fn join(&self, key: &LockKey, since: u32) -> (Waiter, bool) {
         let request = QueuedRequest {
             owner: owner(1),
             permits: None,
@@ -52,18 +52,18 @@ impl Queues {
     fn handoff(&self, key: &LockKey) -> Handoff {
         let marker = self.queues.marker(key);
         let tokens = TokenWindow::new(None, 0);
-        Tenure::new(owner(7), self.start, None, tokens, marker).hand_off(self.start)
+        Tenure::new(owner(7), self.start, None, tokens, marker).into_handoff(self.start)
     }
 }
 
 #[test]
 fn the_first_is_who_came_first_unless_a_release_is_under_way() {
     let (all, key) = (Queues::new(), key("k"));
-    let (first, is_first) = all.joins(&key, 0);
+    let (first, is_first) = all.join(&key, 0);
     assert!(is_first && first.standing().is_first && !first.has_others_behind());
-    let (second, is_first) = all.joins(&key, 1);
+    let (second, is_first) = all.join(&key, 1);
     assert!(!is_first && !second.standing().is_first && first.has_others_behind());
-    let (third, _) = all.joins(&key, 2);
+    let (third, _) = all.join(&key, 2);
     assert_eq!((first.ahead(), second.ahead(), third.ahead()), (0, 1, 2));
     drop(second);
     assert_eq!(third.ahead(), 1);
@@ -76,7 +76,7 @@ fn the_first_is_who_came_first_unless_a_release_is_under_way() {
     drop(third);
     assert!(all.queues.is_idle(&key));
     let releasing = all.queues.releasing(&key);
-    assert!(!all.joins(&key, 3).1 && !all.queues.is_idle(&key));
+    assert!(!all.join(&key, 3).1 && !all.queues.is_idle(&key));
     drop(releasing);
 }
 
@@ -85,20 +85,20 @@ fn the_oldest_request_of_all_keys_is_known_and_how_many_there_are() {
     let all = Queues::new();
     assert_eq!((all.queues.oldest(), all.queues.waiting()), (None, 0));
     let _waiters =
-        [("a", 5), ("a", 3), ("b", 4), ("b", 7)].map(|(name, at)| all.joins(&key(name), at));
+        [("a", 5), ("a", 3), ("b", 4), ("b", 7)].map(|(name, at)| all.join(&key(name), at));
     assert_eq!(all.queues.oldest(), Some(all.start + 3 * MS));
     assert_eq!(all.queues.waiting(), 4);
 }
 
 #[test]
-fn a_hold_that_may_be_passed_on_is_known_while_it_lasts() {
+fn a_hold_that_may_be_handed_off_is_known_while_it_lasts() {
     let (all, key) = (Queues::new(), key("k"));
     assert!(!all.queues.has_hold(&key));
-    let (waiter, _) = all.joins(&key, 0);
+    let (waiter, _) = all.join(&key, 0);
     assert!(!all.queues.has_hold(&key) && !waiter.standing().may_get_handoff);
     let marker = all.queues.marker(&key);
     assert!(all.queues.has_hold(&key) && waiter.standing().may_get_handoff);
-    assert!(waiter.asks_the_store().is_none());
+    assert!(waiter.decline_handoffs().is_none());
     assert!(!waiter.standing().may_get_handoff);
     drop(marker);
     assert!(!all.queues.has_hold(&key));
@@ -107,28 +107,28 @@ fn a_hold_that_may_be_passed_on_is_known_while_it_lasts() {
 #[test]
 fn a_waiter_is_given_one_hold_and_who_leaves_gives_it_back() {
     let (all, key) = (Queues::new(), key("k"));
-    let (first, _) = all.joins(&key, 0);
-    let (second, _) = all.joins(&key, 1);
-    assert!(all.queues.pass_on(all.handoff(&key)).is_ok());
-    assert!(all.queues.pass_on(all.handoff(&key)).is_err());
+    let (first, _) = all.join(&key, 0);
+    let (second, _) = all.join(&key, 1);
+    assert!(all.queues.hand_off(all.handoff(&key)).is_ok());
+    assert!(all.queues.hand_off(all.handoff(&key)).is_err());
     let handoffs = all.queues.take_handoffs();
     assert_eq!(handoffs.len(), 1);
     assert!(all.queues.take_handoffs().is_empty());
     assert!(first.leave().is_none());
-    assert!(all.queues.pass_on(all.handoff(&key)).is_ok());
+    assert!(all.queues.hand_off(all.handoff(&key)).is_ok());
     assert!(second.leave().is_some());
     // Who has left stands nowhere.
     assert!(!first.standing().is_first && !first.standing().may_get_handoff);
     assert!(!second.standing().is_first);
-    assert!(all.queues.pass_on(all.handoff(&key)).is_err());
+    assert!(all.queues.hand_off(all.handoff(&key)).is_err());
 }
 
 #[test]
 fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     let (all, key) = (Queues::new(), key("k"));
     assert!(all.queues.look(all.start).is_none());
-    let (first, _) = all.joins(&key, 0);
-    let (second, _) = all.joins(&key, 1);
+    let (first, _) = all.join(&key, 0);
+    let (second, _) = all.join(&key, 1);
     first.liveness().note(
         all.start,
         false,
@@ -158,7 +158,7 @@ fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     assert!(second.liveness().answered().is_none());
     // Nobody is left, and the next one is looked after again.
     assert!(look().is_none());
-    let (third, _) = all.joins(&key, 2);
+    let (third, _) = all.join(&key, 2);
     all.queues.put_on_patrol(third.queue());
     assert_eq!(look(), Some(0));
 }
@@ -166,7 +166,7 @@ fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
 #[test]
 fn one_that_reacts_between_two_looks_is_counted_anew() {
     let (all, key) = (Queues::new(), key("k"));
-    let (waiter, _) = all.joins(&key, 0);
+    let (waiter, _) = all.join(&key, 0);
     all.queues.put_on_patrol(waiter.queue());
     for _ in 0..4 {
         for _ in 0..LOOKS_UNTIL_SKIPPED {
@@ -190,7 +190,7 @@ fn one_that_reacts_between_two_looks_is_counted_anew() {
 fn a_row_that_nobody_polls_is_skipped_in_growing_groups_and_who_reacts_stays() {
     let (all, key) = (Queues::new(), key("k"));
     let join = |at| {
-        let (waiter, _) = all.joins(&key, at);
+        let (waiter, _) = all.join(&key, at);
         waiter
             .signal
             .note_doing(Doing::Sleeps(all.start + 1000 * MS));
@@ -223,14 +223,14 @@ fn a_row_that_nobody_polls_is_skipped_in_growing_groups_and_who_reacts_stays() {
 fn what_nobody_uses_is_forgotten_and_nothing_else() {
     let all = Queues::new();
     let (waits, holds, releases) = (key("waits"), key("holds"), key("releases"));
-    let (_waiter, _) = all.joins(&waits, 0);
+    let (_waiter, _) = all.join(&waits, 0);
     let _marker = all.queues.marker(&holds);
     let _releasing = all.queues.releasing(&releases);
     for number in 0..10_000 {
-        drop(all.joins(&key(&number.to_string()), 0));
+        drop(all.join(&key(&number.to_string()), 0));
     }
     assert!(all.queues.table.lock().len() < 5000);
-    assert!(!all.joins(&waits, 1).1);
+    assert!(!all.join(&waits, 1).1);
     assert!(all.queues.has_hold(&holds));
     assert!(all.queues.settled(&releases).is_some());
 }
@@ -238,7 +238,7 @@ fn what_nobody_uses_is_forgotten_and_nothing_else() {
 #[test]
 fn a_queue_that_many_have_left_keeps_little_room() {
     let (all, key) = (Queues::new(), key("k"));
-    let waiters: Vec<_> = (0..5000).map(|at| all.joins(&key, at).0).collect();
+    let waiters: Vec<_> = (0..5000).map(|at| all.join(&key, at).0).collect();
     let queue = Arc::clone(waiters[0].queue());
     drop(waiters);
     assert!(queue.state.lock().entries.0.capacity() < 500);
@@ -247,7 +247,7 @@ fn a_queue_that_many_have_left_keeps_little_room() {
 #[test]
 fn one_that_is_polled_again_as_it_is_skipped_is_woken() {
     let (all, key) = (Queues::new(), key("k"));
-    let (waiter, _) = all.joins(&key, 0);
+    let (waiter, _) = all.join(&key, 0);
     // It has found nothing in its inbox, and sleeps again.
     let signal = Arc::clone(&waiter.signal);
     assert!(!signal.take().skipped);

@@ -144,7 +144,7 @@ fn the_command_of_a_waiter_that_is_skipped_is_known() {
     let now = Instant::now();
     let signal = Signal::new(Doing::Sleeps(now));
     let (link, tokens, wait) = (Link(3), 2, Some(MS));
-    signal.note_asking(now, Asked { link, tokens, wait });
+    signal.note_asking(now, AskedStore { link, tokens, wait });
     let taken = signal.skip();
     assert!(taken.as_ref().is_some_and(|taken| taken.is_unanswered));
     let asked = taken.and_then(|taken| taken.asked);

@@ -38,8 +38,8 @@ fn only_a_wait_of_zero_is_none() {
 fn a_wait_ends_after_its_time_or_never() {
     let start = Instant::now();
     let three = budget(start, Wait::For(3000 * MS));
-    assert_eq!(three.ends(), Some(start + 3000 * MS));
-    assert_eq!(budget(start, Wait::Forever).ends(), None);
+    assert_eq!(three.end(), Some(start + 3000 * MS));
+    assert_eq!(budget(start, Wait::Forever).end(), None);
     assert_eq!(budget(start, Wait::Forever).last_recheck(), None);
 }
 
@@ -51,9 +51,9 @@ fn a_silent_store_is_not_dead_before_a_commands_time() {
         ..DEFAULTS
     };
     let budget = Budget::new(start, Wait::Forever, &hasty);
-    assert_eq!(budget.gives_up(None), start + 500 * MS);
+    assert_eq!(budget.give_up_at(None), start + 500 * MS);
     // What was answered before the request began is not news.
-    assert_eq!(budget.gives_up(Some(start - 200 * MS)), start + 500 * MS);
+    assert_eq!(budget.give_up_at(Some(start - 200 * MS)), start + 500 * MS);
 }
 
 #[test]
@@ -61,15 +61,15 @@ fn a_command_has_its_own_time_as_long_as_the_request_has_it() {
     let start = Instant::now();
     let budget = budget(start, Wait::For(3000 * MS));
     assert_eq!(
-        budget.command_by(start, budget.gives_up(None)),
+        budget.command_by(start, budget.give_up_at(None)),
         start + 500 * MS
     );
     assert_eq!(
-        budget.command_by(start + 2500 * MS, budget.gives_up(None)),
+        budget.command_by(start + 2500 * MS, budget.give_up_at(None)),
         start + 3000 * MS
     );
     assert_eq!(
-        budget.command_by(start + 2501 * MS, budget.gives_up(None)),
+        budget.command_by(start + 2501 * MS, budget.give_up_at(None)),
         start + 3000 * MS
     );
 }
@@ -126,11 +126,12 @@ fn the_rest_of_a_handed_over_lease_is_asked_for_after_an_eighth_of_what_is_left(
 }
 
 #[test]
-fn what_is_passed_on_has_enough_left_and_no_more_than_the_whole() {
+fn what_is_handed_off_has_enough_left_and_no_more_than_the_whole() {
     let now = Instant::now();
     let lease = 30_000 * MS;
     let whole = trusted(lease);
-    let left = |left, fresh, renew| passed_on(now, now + left, fresh, &options(lease, renew));
+    let left =
+        |left, fresh, renew| handed_off_renewal(now, now + left, fresh, &options(lease, renew));
     // Of a hand-over by the store, whose rest was not asked for yet: half of a first lease.
     for renew in [true, false] {
         assert_eq!(left(1000 * MS, true, renew), Some(Some(now + 125 * MS)));
@@ -150,7 +151,7 @@ fn what_is_passed_on_has_enough_left_and_no_more_than_the_whole() {
 #[test]
 fn a_request_awaits_a_handoff_for_a_tenure_or_a_quarter_of_its_wait() {
     let start = Instant::now();
-    let awaits = |wait, now| awaits_handoff_until(now, &budget(start, wait), &DEFAULTS);
+    let awaits = |wait, now| handoff_wait_end(now, &budget(start, wait), &DEFAULTS);
     assert_eq!(awaits(Wait::Forever, start + MS), start + 11 * MS);
     assert_eq!(awaits(Wait::For(1000 * MS), start + MS), start + 11 * MS);
     assert_eq!(awaits(Wait::For(20 * MS), start), start + 5 * MS);
@@ -245,12 +246,12 @@ fn patience_with_a_store_that_fails_counts_from_its_first_failure() {
     let start = Instant::now();
     let at = |after: u32| start + after * MS;
     let forever = budget(start, Wait::Forever);
-    assert_eq!(forever.loses_patience(at(700)), at(10_700));
+    assert_eq!(forever.lose_patience_at(at(700)), at(10_700));
     // A request that came later has the time of one command.
     let late = budget(at(20_000), Wait::Forever);
-    assert_eq!(late.loses_patience(at(700)), at(20_500));
+    assert_eq!(late.lose_patience_at(at(700)), at(20_500));
     let short = budget(start, Wait::For(700 * MS));
-    assert_eq!(short.loses_patience(at(100)), at(700));
+    assert_eq!(short.lose_patience_at(at(100)), at(700));
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct HoldId {
 
 /// One hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct HeldPart {
     /// The part of the key; `None` is all of it, alone.
     pub permits: Option<Permits>,
     /// The end of its lease.
@@ -29,9 +29,9 @@ pub struct Hold {
 pub(super) enum Leases {
     #[default]
     None,
-    One(HoldId, Hold),
+    One(HoldId, HeldPart),
     Several {
-        holds: BTreeMap<HoldId, Hold>,
+        holds: BTreeMap<HoldId, HeldPart>,
         ends: BTreeSet<(Instant, HoldId)>,
     },
 }
@@ -45,7 +45,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn get(&self, name: HoldId) -> Option<&Hold> {
+    pub(super) fn get(&self, name: HoldId) -> Option<&HeldPart> {
         match self {
             Self::One(one, hold) if *one == name => Some(hold),
             Self::None | Self::One(..) => None,
@@ -54,7 +54,7 @@ impl Leases {
     }
 
     /// In the order of the names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (HoldId, Hold)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HoldId, HeldPart)> {
         let (one, several) = match self {
             Self::None => (None, None),
             Self::One(name, hold) => (Some((*name, *hold)), None),
@@ -66,7 +66,7 @@ impl Leases {
     }
 
     /// Adds a hold with a new name.
-    pub(super) fn insert(&mut self, name: HoldId, hold: Hold) {
+    pub(super) fn insert(&mut self, name: HoldId, hold: HeldPart) {
         match self {
             Self::None => *self = Self::One(name, hold),
             Self::One(one, first) => {
@@ -83,7 +83,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn remove(&mut self, name: HoldId) -> Option<Hold> {
+    pub(super) fn remove(&mut self, name: HoldId) -> Option<HeldPart> {
         match self {
             Self::One(one, hold) if *one == name => {
                 let hold = *hold;
@@ -109,7 +109,7 @@ impl Leases {
     }
 
     /// The hold whose lease ends last.
-    pub(super) fn last(&self) -> Option<(HoldId, Hold)> {
+    pub(super) fn last(&self) -> Option<(HoldId, HeldPart)> {
         match self {
             Self::None => None,
             Self::One(name, hold) => Some((*name, *hold)),

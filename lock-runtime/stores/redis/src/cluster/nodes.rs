@@ -14,7 +14,7 @@ use crate::errors::{self, without_effect};
 use crate::names::Prefix;
 use crate::topology::address::ServerAddress;
 use crate::topology::endpoint::Endpoint;
-use crate::topology::progress::{AnnouncedAddress, AnnouncedBy, Step};
+use crate::topology::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep};
 use crate::topology::server::client_at;
 use crate::topology::unreached;
 use crate::transport::connected::Connected;
@@ -260,7 +260,7 @@ impl Cluster {
     }
 
     /// Records that keys of a slot are moving to another node.
-    pub(super) fn moves(&self, slot: u16, now: Instant) {
+    pub(super) fn note_moving(&self, slot: u16, now: Instant) {
         self.state.lock().moving.insert(slot, now);
     }
 
@@ -323,7 +323,7 @@ impl Cluster {
         let progress = {
             let state = self.state.lock();
             let mut nodes = state.nodes.values().map(|node| node.progress());
-            nodes.find(|progress| progress.step() != Step::Reaching)
+            nodes.find(|progress| progress.step() != ConnectStep::Reaching)
         };
         unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
     }

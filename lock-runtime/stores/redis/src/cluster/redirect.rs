@@ -62,7 +62,7 @@ impl Cluster {
             };
             let now = clock.now();
             if let (Redirect::TryAgain, true) = (&redirect, request.is_divisible()) {
-                self.moves(slot, now);
+                self.note_moving(slot, now);
                 return Ok(answered);
             }
             if now + pause >= by {
@@ -81,17 +81,17 @@ impl Cluster {
                     (address, asking) = (to, false);
                 }
                 Redirect::Ask(to) => {
-                    self.moves(slot, now);
+                    self.note_moving(slot, now);
                     (address, asking) = (to, true);
                 }
                 Redirect::Elsewhere => {
-                    self.moves(slot, now);
+                    self.note_moving(slot, now);
                     (address, asking) = (self.next_owner(slot, by).await?, false);
                 }
                 // Ask the slot's owner in the map: it may have all keys by now, or may still have
                 // them.
                 Redirect::TryAgain => {
-                    self.moves(slot, now);
+                    self.note_moving(slot, now);
                     (address, asking) = (self.owner(slot, by).await?, false);
                 }
             }

@@ -66,7 +66,7 @@ if ARGV[4] == 'join' and not queued then
   redis.call('ZADD', at.queue, string.format('%.0f', time), me)
   redis.call('PEXPIRE', at.queue, ARGV[6])
   queued = true
-  if was_passed_over(at, place.client) then hear(at, me, place.client, ARGV[6], time) end
+  if was_suspended(at, place.client) then hear(at, me, place.client, ARGV[6], time) end
 end
 local remaining, holder
 if state.rest then

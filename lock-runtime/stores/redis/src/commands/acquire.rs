@@ -22,7 +22,7 @@ impl RedisStore {
         request: &Acquire,
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.uses(&request.claim.key);
+        self.hear_view(&request.claim.key);
         let by = until.min(self.clock.now() + self.command_timeout);
         let plain = request.tokens == 0 && request.claim.permits.is_none();
         if plain && request.queue == Queue::Barge && request.instead_of.is_none() {

@@ -23,7 +23,7 @@ if tokens then
     -- Times stay strings: the server is slow at formatting numbers.
     local now = string.format('%s%06d', time[1], time[2])
     local added = redis.pcall('ZADD', KEYS[2], 'NX', now, me)
-    -- If places of this client were passed over, acquire.lua must bring them back.
+    -- If places of this client were suspended, acquire.lua must bring them back.
     local heard = added == 1 and redis.call('ZSCORE', KEYS[2], string.match(ARGV[1], '^%x+'))
     if added == 1 and (not heard or tonumber(heard) > 6100000000000000) then
       redis.call('PEXPIRE', KEYS[2], ARGV[6])

@@ -1,4 +1,4 @@
-//! The script that reports the holders of a lock.
+//! The scripts that report the holders of a lock.
 
 use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits};
 
@@ -23,5 +23,15 @@ impl RedisStore {
             found.permits = (of > 0).then_some(Permits { count, of });
             Some(found)
         }))
+    }
+
+    pub(crate) async fn holders_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
+        let reply: Reply<Vec<Vec<u8>>> = self.one(by, &scripts::HOLDERS, &key, |_| ()).await?;
+        let found = |value: &Vec<u8>| FoundHolder::parse(value);
+        Ok(reply.map(|value| Some(value.ok()?.iter().map(found).collect())))
     }
 }

@@ -14,17 +14,17 @@ end
 
 -- The queue is a sorted set of three parts, scored with the server's time in microseconds:
 -- - Places, with the time since when each waits.
--- - From PASSED_OVER on: the same for places of clients that stand still.
+-- - From SUSPENDED on: the same for places of clients that stand still.
 -- - From HEARD on: clients, with the time when each was last heard. If places of a client were
---   passed over, that time instead, in milliseconds.
+--   suspended, that time instead, in milliseconds.
 --
 -- A client is heard when it takes a place, and when one of its requests that has a place asks
--- again. A waiting request asks each second. Times fit below PASSED_OVER until 2065.
-local PASSED_OVER, HEARD = 3000000000000000, 6000000000000000
+-- again. A waiting request asks each second. Times fit below SUSPENDED until 2065.
+local SUSPENDED, HEARD = 3000000000000000, 6000000000000000
 -- A client that was not heard for this long (µs) counts as standing still. A grant that nobody
 -- picks up costs as much.
 local UNHEARD = 2000000
--- Places that were passed over are kept for this many ms, as long as a queue that nobody uses.
+-- Places that were suspended are kept for this many ms, as long as a queue that nobody uses.
 local KEPT = 60000
 
 -- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. Its
@@ -48,25 +48,25 @@ local function stamp(at, member, time)
   return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
 end
 
--- When places of a client were passed over (ms), if it was not heard since then.
-local function was_passed_over(at, client)
+-- When places of a client were suspended (ms), if it was not heard since then.
+local function was_suspended(at, client)
   local heard = redis.call('ZSCORE', at.queue, client)
   heard = heard and heard - HEARD
   return heard and heard < HEARD / 60 and heard
 end
 
--- Forgets a place that was passed over and not asked for again, and a client that was not heard for
+-- Forgets a place that was suspended and not asked for again, and a client that was not heard for
 -- as long. Each call forgets at most the first of each.
 local function forget_one(at, time)
-  local first = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'LIMIT', 0, 1)[1]
+  local first = redis.call('ZRANGEBYSCORE', at.queue, SUSPENDED, '(' .. HEARD, 'LIMIT', 0, 1)[1]
   local place = first and parse(first)
-  local passed_over = place and was_passed_over(at, place.client)
-  if first and time / 1000 - (passed_over or 0) > KEPT then redis.call('ZREM', at.queue, first) end
+  local suspended = place and was_suspended(at, place.client)
+  if first and time / 1000 - (suspended or 0) > KEPT then redis.call('ZREM', at.queue, first) end
   local from, before = HEARD + HEARD / 60, HEARD + time - KEPT * 1000
-  -- Clients keep the time of passing over as long as there are such places.
+  -- Clients keep the time of the suspension as long as there are such places.
   if not first then from = HEARD end
   local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
-  local passed = client and was_passed_over(at, client)
+  local passed = client and was_suspended(at, client)
   if client and (not passed or time / 1000 - passed > KEPT) then
     redis.call('ZREM', at.queue, client)
   end
@@ -79,13 +79,13 @@ local function hear(at, me, client, ttl, time)
   local since = redis.pcall('ZSCORE', at.queue, me)
   if type(since) ~= 'string' then return nil end
   redis.call('PEXPIRE', at.queue, ttl)
-  if was_passed_over(at, client) then
-    local passed_over =
-      redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'WITHSCORES')
-    for i = 1, #passed_over, 2 do
-      local member = passed_over[i]
+  if was_suspended(at, client) then
+    local suspended =
+      redis.call('ZRANGEBYSCORE', at.queue, SUSPENDED, '(' .. HEARD, 'WITHSCORES')
+    for i = 1, #suspended, 2 do
+      local member = suspended[i]
       if string.sub(member, 1, #client) == client then
-        stamp(at, member, passed_over[i + 1] - PASSED_OVER)
+        stamp(at, member, suspended[i + 1] - SUSPENDED)
       end
     end
   end
@@ -230,7 +230,7 @@ local function stands_still(at, place, member, since, time)
     return false
   end
   if time - since <= UNHEARD then return false end
-  if was_passed_over(at, place.client) then return true end
+  if was_suspended(at, place.client) then return true end
   local heard = (redis.call('ZSCORE', at.queue, place.client) or HEARD) - HEARD
   if heard > time then
     stamp(at, place.client, HEARD + time)
@@ -240,11 +240,11 @@ local function stands_still(at, place, member, since, time)
 end
 
 -- What becomes of the first place. It is 'served', 'blocks' the places behind it until more is
--- free, is 'passed_over' until its client is heard, or has 'ended'.
+-- free, is 'suspended' until its client is heard, or has 'ended'.
 local function turn_of(at, state, place, member, since, channels, time)
   if not place or place.wait > 0 and time > since + place.wait then return 'ended' end
   if stands_still(at, place, member, since, time) then
-    return listens(place, channels) and 'passed_over' or 'ended'
+    return listens(place, channels) and 'suspended' or 'ended'
   end
   if fits(state, place.permits, place.of) then return 'served' end
   -- A request for another kind of lock learns of it when it asks again. If the client no longer
@@ -262,7 +262,7 @@ local function hand_over(at, state, channels, time, me)
     local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
     local member, since = first[1], tonumber(first[2])
     if first.err or not member then return true end
-    if since >= PASSED_OVER then
+    if since >= SUSPENDED then
       forget_one(at, time)
       tidy(at)
       return true
@@ -277,9 +277,9 @@ local function hand_over(at, state, channels, time, me)
     end
     served = served + 1
     redis.call('ZREM', at.queue, member)
-    if turn == 'passed_over' then
+    if turn == 'suspended' then
       -- Needs no free memory after the removal.
-      stamp(at, member, since + PASSED_OVER)
+      stamp(at, member, since + SUSPENDED)
       stamp(at, place.client, HEARD + math.floor(time / 1000))
     elseif turn == 'served' then grant(at, state, place, channels, time) end
   end

@@ -28,7 +28,7 @@ pub(crate) struct Take {
 
 /// One server's reply.
 #[derive(Clone, Debug)]
-pub(crate) enum Taken {
+pub(crate) enum QuorumTaken {
     /// The owner has the part.
     Granted {
         /// The token that the server proposes.
@@ -64,7 +64,7 @@ impl RedisStore {
         take: &Take,
         sent: Instant,
         by: Instant,
-    ) -> Result<Answer<Taken>, Failure> {
+    ) -> Result<Answer<QuorumTaken>, Failure> {
         let request = Request::script(self.form(&scripts::QUORUM_TAKE), |command| {
             self.name(command, once(&take.key));
             command
@@ -77,7 +77,7 @@ impl RedisStore {
             self.ask(request.listening(channel), sent, by).await?;
         Ok(reply.map(|value| match value {
             Ok(reply) => taken(reply, counts),
-            Err(WrongType) => Taken::Conflict,
+            Err(WrongType) => QuorumTaken::Conflict,
         }))
     }
 
@@ -136,18 +136,18 @@ impl RedisStore {
     }
 }
 
-fn taken(reply: Vec<Value>, counts: bool) -> Taken {
+fn taken(reply: Vec<Value>, counts: bool) -> QuorumTaken {
     let mut reply = reply.into_iter();
     let mut next = || reply.next().unwrap_or(Value::Nil);
     let granted = next() == Value::Int(1);
     let first = next();
     if granted {
-        return Taken::Granted {
+        return QuorumTaken::Granted {
             next: token(first),
             counts,
         };
     }
-    Taken::Held {
+    QuorumTaken::Held {
         by: match next() {
             Value::BulkString(holder) => String::from_utf8_lossy(&holder).into_owned(),
             _ => String::new(),

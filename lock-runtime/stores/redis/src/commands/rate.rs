@@ -1,7 +1,8 @@
-//! Token buckets of rate limiters: one script.
+//! Rate limiters: a script for token buckets, and one for exact limits.
 
 use std::time::Duration;
 
+use lock_store::rules::PassLog;
 use lock_store::{Answer, Failure, Instant, RateRequest, Rated};
 
 use crate::names::Shown;
@@ -16,25 +17,53 @@ impl RedisStore {
         request: RateRequest,
         by: Instant,
     ) -> Result<Answer<Rated>, Failure> {
+        if let Some(window) = request.window {
+            return self.take_exactly(request, window, by).await;
+        }
         let bucket = self.namespace.bucket(&request.key);
         let take = Request::script(self.form(&scripts::RATE), |command| {
             command.arg(1).arg(Shown(bucket));
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });
-        let answer: Reply<(i64, u64, u32)> = self.call(&request.key, by, &take).await?;
-        let value = match answer.value {
-            Err(WrongType) => Rated::Conflict,
-            Ok((1, delay, left)) => Rated::Passed {
-                delay: Duration::from_nanos(delay),
-                left,
-            },
-            Ok((_, retry_after, _)) => Rated::Limited {
-                retry_after: Duration::from_nanos(retry_after),
-            },
-        };
-        Ok(Answer::new(value, answer.link))
+        let reply = self.call(&request.key, by, &take).await?;
+        Ok(rated(reply, Duration::from_nanos))
     }
+
+    async fn take_exactly(
+        &self,
+        request: RateRequest,
+        window: Duration,
+        by: Instant,
+    ) -> Result<Answer<Rated>, Failure> {
+        let log = self.namespace.pass_log(&request.key);
+        let take = Request::script(self.form(&scripts::LIMIT), |command| {
+            command.arg(1).arg(Shown(log));
+            command.arg(micros(window)).arg(request.burst);
+            command.arg(request.tokens).arg(micros(request.wait));
+            command.arg(micros(PassLog::share(request.burst, window)));
+        });
+        let reply = self.call(&request.key, by, &take).await?;
+        Ok(rated(reply, Duration::from_micros))
+    }
+}
+
+fn rated(reply: Reply<(i64, u64, u32)>, time: fn(u64) -> Duration) -> Answer<Rated> {
+    let value = match reply.value {
+        Err(WrongType) => Rated::Conflict,
+        Ok((1, delay, left)) => Rated::Passed {
+            delay: time(delay),
+            left,
+        },
+        Ok((_, retry_after, _)) => Rated::Limited {
+            retry_after: time(retry_after),
+        },
+    };
+    Answer::new(value, reply.link)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -13,7 +13,7 @@ if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
   if owner then
     local time = redis.call('TIME')
     local waited = time[1] * 1000000 + time[2] - waiters[2]
-    -- The waiter was not passed over, its client was heard lately, and it still waits.
+    -- The waiter was not suspended, its client was heard lately, and it still waits.
     if waited > -1000000000000000 and waited <= 2000000
       and (wait == '0' or waited <= wait * 1000) then
       -- Needs no free memory. After a script's first write, neither do the other commands. A

@@ -26,7 +26,7 @@ impl RedisStore {
     }
 
     /// Makes the client hear others in a view's namespace, as long as the view is used.
-    pub(crate) fn uses(&self, key: &LockKey) {
+    pub(crate) fn hear_view(&self, key: &LockKey) {
         if let Some(channel) = self.use_view(key) {
             self.servers.hear(&channel);
         }

@@ -14,7 +14,7 @@ use crate::transport::connected::Connected;
 pub(super) const CONFIG_GET_SAVE: &str = "CONFIG GET save";
 
 /// `None` if the user may not ask.
-pub(super) async fn saves(up: &Connected, may: bool) -> Result<Option<bool>, RedisError> {
+pub(super) async fn ask_save(up: &Connected, may: bool) -> Result<Option<bool>, RedisError> {
     let mut save = Command::new("CONFIG");
     save.arg("GET").arg("save");
     let save: Option<HashMap<String, String>> = if_allowed(up, may, &save).await?;

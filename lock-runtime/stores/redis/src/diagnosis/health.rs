@@ -78,7 +78,7 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
             replicas = connected.and_then(|count| count.parse().ok());
             evicting(&info, &mut findings);
             if !info.is("aof_enabled", "1") {
-                match config_get::saves(up, rights.allow(CONFIG_GET_SAVE)).await? {
+                match config_get::ask_save(up, rights.allow(CONFIG_GET_SAVE)).await? {
                     None => findings.push(Finding::SnapshotsUnknown),
                     Some(false) => findings.push(Finding::NoPersistence),
                     Some(true) => {}

@@ -9,7 +9,7 @@ use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Inst
 use super::majority::too_few;
 use super::round::Round;
 use super::store::{LINK, QuorumStore};
-use super::votes::{Verdict, Votes};
+use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
 use crate::errors::without_effect;
 use crate::random;
@@ -31,8 +31,8 @@ struct Met {
 
 impl Met {
     /// The verdict once it is clear whether the owner that was met has the lock.
-    fn note(&mut self, verdict: Verdict) -> Verdict {
-        let Verdict::Perhaps { holder, remaining } = verdict else {
+    fn note(&mut self, verdict: QuorumVerdict) -> QuorumVerdict {
+        let QuorumVerdict::Perhaps { holder, remaining } = verdict else {
             return verdict;
         };
         self.times = if self.holder == holder {
@@ -42,11 +42,11 @@ impl Met {
         };
         self.holder = holder;
         if self.times < MET_AGAIN {
-            return Verdict::Split;
+            return QuorumVerdict::Split;
         }
         // Clients try again at random times: otherwise their votes could stay split for long.
         let again = FALLBACK_POLL / 2 + random::below(FALLBACK_POLL / 2);
-        Verdict::Busy {
+        QuorumVerdict::Busy {
             holder: Some(Holder::parse(self.holder.as_bytes())),
             remaining: Some(remaining.unwrap_or(FALLBACK_POLL).min(again)),
         }
@@ -63,7 +63,7 @@ impl QuorumStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.uses(&request.claim.key);
+        self.hear_view(&request.claim.key);
         let owner = request.claim.owner;
         let previous = request.instead_of;
         let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
@@ -98,7 +98,9 @@ impl QuorumStore {
             // Servers that refused need not be asked, so a busy lock is reported at once.
             self.undo(&round, by).await;
             return Ok(answer(match met.note(verdict) {
-                Verdict::Granted { .. } | Verdict::Split | Verdict::Perhaps { .. } => {
+                QuorumVerdict::Granted { .. }
+                | QuorumVerdict::Split
+                | QuorumVerdict::Perhaps { .. } => {
                     let pause = random::below(SPLIT_PAUSE * (1 << splits));
                     splits += 1;
                     let now = self.clock.now();
@@ -112,14 +114,14 @@ impl QuorumStore {
                     let remaining = Some(now.saturating_duration_since(started) + pause);
                     Acquired::busy(remaining, false)
                 }
-                Verdict::Busy { remaining, holder } => {
+                QuorumVerdict::Busy { remaining, holder } => {
                     let mut busy = Busy::new(remaining, false);
                     busy.holder = holder;
                     Acquired::Busy(busy)
                 }
-                Verdict::Conflict => Acquired::Conflict,
+                QuorumVerdict::Conflict => Acquired::Conflict,
                 // The quorum itself ends what the round left.
-                Verdict::Failed(error) => return Err(without_effect(error)),
+                QuorumVerdict::Failed(error) => return Err(without_effect(error)),
             }));
         }
     }
@@ -131,21 +133,23 @@ impl QuorumStore {
         round: &Arc<Round>,
         request: &Acquire,
         by: Instant,
-    ) -> Result<Granted, Verdict> {
+    ) -> Result<Granted, QuorumVerdict> {
         let tokens = request.tokens;
         match self.run(round, request, by).await {
-            Verdict::Granted { .. } if tokens == 0 => Ok(Granted::new(None, tokens)),
-            Verdict::Granted { highest } => match self.confirm(round, highest, tokens, by).await {
-                Ok(true) => Ok(Granted::new(Some(highest), tokens)),
-                Ok(false) => Err(Verdict::Split),
-                Err(error) => Err(Verdict::Failed(error)),
-            },
+            QuorumVerdict::Granted { .. } if tokens == 0 => Ok(Granted::new(None, tokens)),
+            QuorumVerdict::Granted { highest } => {
+                match self.confirm(round, highest, tokens, by).await {
+                    Ok(true) => Ok(Granted::new(Some(highest), tokens)),
+                    Ok(false) => Err(QuorumVerdict::Split),
+                    Err(error) => Err(QuorumVerdict::Failed(error)),
+                }
+            }
             verdict => Err(verdict),
         }
     }
 
     /// Asks every server, and waits until the answers decide.
-    async fn run(&self, round: &Arc<Round>, request: &Acquire, by: Instant) -> Verdict {
+    async fn run(&self, round: &Arc<Round>, request: &Acquire, by: Instant) -> QuorumVerdict {
         let sent = self.clock.now();
         let by = by.min(sent + trusted(request.lease));
         let take = Arc::new(Take {
@@ -158,7 +162,7 @@ impl QuorumStore {
         let mut replies = self.each(|at, node| {
             let (round, take) = (Arc::clone(round), Arc::clone(&take));
             async move {
-                let reply = match round.reaches(&node, by).await {
+                let reply = match round.reach(&node, by).await {
                     Ok(()) => node.take(&take, sent, by).await,
                     Err(error) => Err(without_effect(error)),
                 };
@@ -178,6 +182,6 @@ impl QuorumStore {
             }
         }
         // The client's runtime is shutting down.
-        Verdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
+        QuorumVerdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
     }
 }

@@ -2,8 +2,9 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Finished, Instant, LeaseLimits, Link, LockFound, LockKey, Logged, Namespace, Release,
-    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Fenced, Finished, Instant, LeaseLimits, Link, LockFound, LockKey, Logged, Namespace, Owner,
+    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
+    StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -151,6 +152,10 @@ impl Store for QuorumStore {
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(self.force_release_all(key, by))
+    }
+
+    fn owner_of(&self, shown: Owner) -> Owner {
+        self.owner_of_round(shown)
     }
 
     fn capabilities(&self) -> Capabilities {

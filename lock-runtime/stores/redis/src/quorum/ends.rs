@@ -80,7 +80,7 @@ impl Ends {
 
     /// Records a server's reply. If the part is `surely` ended, nothing is left to do there. If the
     /// end is `over`, nothing more is done.
-    pub(super) fn tell(&self, at: usize, reply: &EndReply, surely: bool, over: bool) {
+    pub(super) fn record(&self, at: usize, reply: &EndReply, surely: bool, over: bool) {
         let mut servers = self.servers.lock();
         let end = &mut servers[at];
         end.under_way = !over;

@@ -7,7 +7,7 @@ use lock_store::{Instant, StoreError};
 
 use super::round::Round;
 use super::store::QuorumStore;
-use crate::commands::quorum::{Take, Taken, young};
+use crate::commands::quorum::{QuorumTaken, Take, young};
 use crate::errors::without_effect;
 
 impl QuorumStore {
@@ -30,9 +30,9 @@ impl QuorumStore {
             let take = Arc::clone(&take);
             async move {
                 match node.take(&take, sent, by).await?.value {
-                    Taken::Granted { next, counts: true } => Ok(Some(next.unwrap_or(0))),
-                    Taken::Granted { counts: false, .. } => Err(without_effect(young())),
-                    Taken::Held { .. } | Taken::Conflict => Ok(None),
+                    QuorumTaken::Granted { next, counts: true } => Ok(Some(next.unwrap_or(0))),
+                    QuorumTaken::Granted { counts: false, .. } => Err(without_effect(young())),
+                    QuorumTaken::Held { .. } | QuorumTaken::Conflict => Ok(None),
                 }
             }
         });

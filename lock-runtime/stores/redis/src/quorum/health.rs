@@ -7,7 +7,7 @@ use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 
 use super::majority::too_few;
-use super::store::{Logged, QuorumStore};
+use super::store::{FindingsLogged, QuorumStore};
 use crate::diagnosis::findings_log::no_answer;
 use crate::errors;
 
@@ -23,7 +23,7 @@ impl QuorumStore {
         let silent = servers.iter().enumerate();
         let silent = silent.filter(|(_, server)| server.role == Role::Unknown);
         let silent: Vec<_> = silent
-            .map(|(at, _)| (at, errors::tells_nothing()))
+            .map(|(at, _)| (at, errors::no_self_description()))
             .collect();
         match self.nodes.len() - silent.len() >= self.majority() {
             true => Ok(servers),
@@ -31,10 +31,10 @@ impl QuorumStore {
         }
     }
 
-    /// The same for servers whose findings were not logged yet.
+    /// Diagnoses the servers whose findings were not logged yet.
     pub(crate) async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
         let logged = self.logged.lock().await.clone();
-        let is_new = |at: usize| logged[at] != Logged::Findings;
+        let is_new = |at: usize| logged[at] != FindingsLogged::Findings;
         self.look(by, is_new).await.map(drop)
     }
 
@@ -77,7 +77,7 @@ impl QuorumStore {
             servers.insert(at, server);
         }
         for at in asking {
-            let (name, error) = (self.members.name(at), errors::tells_nothing());
+            let (name, error) = (self.members.name(at), errors::no_self_description());
             servers.insert(at, no_answer(name, error.to_string()));
             (silent, failed) = (silent + 1, Some(error.of(name)));
         }
@@ -92,11 +92,11 @@ impl QuorumStore {
                 server.findings.retain(|one| !kept.contains(one));
             }
             let now = match answers {
-                true => Logged::Findings,
-                false => Logged::NoAnswer,
+                true => FindingsLogged::Findings,
+                false => FindingsLogged::NoAnswer,
             };
             // Log each of the two once, and nothing after the findings.
-            if logged[*at] != now && logged[*at] != Logged::Findings {
+            if logged[*at] != now && logged[*at] != FindingsLogged::Findings {
                 server.log();
                 logged[*at] = now;
             }
@@ -107,6 +107,6 @@ impl QuorumStore {
     /// True if the findings of all servers were logged.
     pub(crate) async fn is_diagnosed(&self) -> bool {
         let logged = self.logged.lock().await;
-        logged.iter().all(|one| *one == Logged::Findings)
+        logged.iter().all(|one| *one == FindingsLogged::Findings)
     }
 }

@@ -8,7 +8,7 @@ use lock_store::{Clock, Failure, Instant, Released, Store, StoreError, StoreErro
 use tokio::sync::{mpsc, watch};
 
 use super::ends::{EndReplies, EndWish};
-use super::round::{Part, Round};
+use super::round::{Round, RoundPart};
 use super::store::QuorumStore;
 use crate::commands::quorum::EndPart;
 use crate::store::RedisStore;
@@ -35,7 +35,9 @@ impl QuorumStore {
         let servers = self.nodes.len();
         let (mut heard, mut answered) = (vec![false; servers], 0);
         // A server that has not answered is assumed to still have what it reported before.
-        let mut has: Vec<bool> = (0..servers).map(|at| round.part(at) == Part::Has).collect();
+        let mut has: Vec<bool> = (0..servers)
+            .map(|at| round.part(at) == RoundPart::Has)
+            .collect();
         let mut failures = Vec::new();
         let collect = async {
             while let Some((at, reply)) = replies.recv().await {
@@ -49,7 +51,7 @@ impl QuorumStore {
                 }
                 // Servers that may have it, and can still report it.
                 let more = (0..servers)
-                    .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != Part::HasNot);
+                    .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != RoundPart::HasNot);
                 let held = has.iter().filter(|has| **has).count();
                 let is_known = held >= self.majority() || held + more.count() < self.majority();
                 if answered >= self.majority() && is_known {
@@ -123,7 +125,7 @@ impl QuorumStore {
             };
             if round.ends.ask(at, wish, sender.clone()) {
                 self.ending.send_modify(|ending| ending[at] += 1);
-                let ending = Ending {
+                let ending = PartEnding {
                     ending: self.ending.clone(),
                     node: Arc::clone(node),
                     at,
@@ -139,7 +141,7 @@ impl QuorumStore {
 }
 
 /// The end of a round on one server.
-struct Ending {
+struct PartEnding {
     ending: watch::Sender<Vec<usize>>,
     node: Arc<RedisStore>,
     at: usize,
@@ -148,13 +150,13 @@ struct Ending {
     command_timeout: Duration,
 }
 
-impl Drop for Ending {
+impl Drop for PartEnding {
     fn drop(&mut self) {
         self.ending.send_modify(|ending| ending[self.at] -= 1);
     }
 }
 
-impl Ending {
+impl PartEnding {
     async fn run(self) {
         // Wait until the take was answered or its time has passed: it could still be on its way to
         // the server.
@@ -163,8 +165,8 @@ impl Ending {
         let (mut tries, mut told) = (0, false);
         loop {
             let wish = ends.wish(self.at);
-            if part == Part::HasNot && !wish.held {
-                return ends.tell(self.at, &Ok(Released::NotHeld), false, true);
+            if part == RoundPart::HasNot && !wish.held {
+                return ends.record(self.at, &Ok(Released::NotHeld), false, true);
             }
             let sent = self.clock.now();
             let keep = wish.keep_until.map_or(Duration::ZERO, |until| {
@@ -181,8 +183,8 @@ impl Ending {
             let by = wish.by.unwrap_or(sent + self.command_timeout);
             let result = self.node.end(&end, by.max(sent)).await;
             let surely = match (&result, part) {
-                (_, Part::HasNot) => true,
-                (Ok(answer), Part::Unknown(link)) => answer.link == link,
+                (_, RoundPart::HasNot) => true,
+                (Ok(answer), RoundPart::Unknown(link)) => answer.link == link,
                 (Ok(_), _) => true,
                 (Err(_), _) => false,
             };
@@ -191,7 +193,7 @@ impl Ending {
             let reply = reply.map_err(|failure| failure.error);
             // Register before any listener is told: it may then ask once more.
             let again = ends.again.notified();
-            ends.tell(self.at, &reply, surely, over);
+            ends.record(self.at, &reply, surely, over);
             if over {
                 return;
             }

@@ -8,7 +8,7 @@ use lock_store::{
 use tokio::sync::Notify;
 
 use super::ends::Ends;
-use crate::commands::quorum::Taken;
+use crate::commands::quorum::QuorumTaken;
 use crate::store::RedisStore;
 
 /// A round, and the known state of its parts.
@@ -26,14 +26,14 @@ pub(super) struct Round {
 
 #[derive(Debug)]
 struct RoundState {
-    parts: Vec<Part>,
+    parts: Vec<RoundPart>,
     until: Instant,
     over: bool,
 }
 
 /// One server's part of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RoundPart {
     /// The server was asked. It has not answered, and the time limit has not passed.
     Asked,
     Has,
@@ -49,7 +49,7 @@ impl Round {
             owner,
             key,
             state: Mutex::new(RoundState {
-                parts: vec![Part::Asked; servers],
+                parts: vec![RoundPart::Asked; servers],
                 until,
                 over: false,
             }),
@@ -69,17 +69,19 @@ impl Round {
     }
 
     /// The known state of one server's part.
-    pub(super) fn part(&self, at: usize) -> Part {
+    pub(super) fn part(&self, at: usize) -> RoundPart {
         self.state.lock().parts[at]
     }
 
-    pub(super) fn settle(&self, at: usize, reply: &Result<Answer<Taken>, Failure>) {
+    pub(super) fn settle(&self, at: usize, reply: &Result<Answer<QuorumTaken>, Failure>) {
         let part = match reply {
             Ok(answer) => match answer.value {
-                Taken::Granted { .. } => Part::Has,
-                Taken::Held { .. } | Taken::Conflict => Part::HasNot,
+                QuorumTaken::Granted { .. } => RoundPart::Has,
+                QuorumTaken::Held { .. } | QuorumTaken::Conflict => RoundPart::HasNot,
             },
-            Err(failure) => failure.unknown.map_or(Part::HasNot, Part::Unknown),
+            Err(failure) => failure
+                .unknown
+                .map_or(RoundPart::HasNot, RoundPart::Unknown),
         };
         self.state.lock().parts[at] = part;
         self.changed.notify_waiters();
@@ -92,7 +94,7 @@ impl Round {
     }
 
     /// Waits until a server can be reached, unless the round ends first.
-    pub(super) async fn reaches(&self, server: &RedisStore, by: Instant) -> Result<(), StoreError> {
+    pub(super) async fn reach(&self, server: &RedisStore, by: Instant) -> Result<(), StoreError> {
         let over = async {
             loop {
                 let changed = self.changed.notified();
@@ -113,11 +115,11 @@ impl Round {
     }
 
     /// Waits for the outcome of the question to one server. That question has its own time limit.
-    pub(super) async fn settled(&self, at: usize) -> Part {
+    pub(super) async fn settled(&self, at: usize) -> RoundPart {
         loop {
             let changed = self.changed.notified();
             match self.part(at) {
-                Part::Asked => {}
+                RoundPart::Asked => {}
                 part => return part,
             }
             changed.await;

@@ -25,9 +25,9 @@ pub(super) const LINK: Link = Link(1);
 
 /// What was logged about one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
+pub(super) enum FindingsLogged {
     Nothing,
-    /// That the server does not answer.
+    /// It was logged that the server does not answer.
     NoAnswer,
     Findings,
 }
@@ -46,7 +46,7 @@ pub(crate) struct QuorumStore {
     /// For each of the engine's owners, the round that has its hold or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
     /// For each server, what was logged about it.
-    pub(super) logged: tokio::sync::Mutex<Vec<Logged>>,
+    pub(super) logged: tokio::sync::Mutex<Vec<FindingsLogged>>,
     /// Kept alive here: the connections hold weak references.
     _listeners: Vec<Arc<dyn Listener>>,
 }
@@ -95,7 +95,7 @@ impl QuorumStore {
             rounds: AtomicU32::new(0),
             ending: watch::Sender::new(vec![0; count]),
             holds: Mutex::default(),
-            logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
+            logged: tokio::sync::Mutex::new(vec![FindingsLogged::Nothing; count]),
             _listeners: listeners,
         })
     }
@@ -123,7 +123,7 @@ impl QuorumStore {
     }
 
     /// Makes the client hear others in a view's namespace, as long as the view is used.
-    pub(super) fn uses(&self, key: &LockKey) {
+    pub(super) fn hear_view(&self, key: &LockKey) {
         // All servers share the list of channels.
         let first = self.nodes.first().and_then(|node| node.use_view(key));
         if let Some(channel) = first {
@@ -202,6 +202,14 @@ impl QuorumStore {
 
     pub(super) fn round_of(&self, owner: Owner) -> Option<Arc<Round>> {
         self.holds.lock().get(&owner).cloned()
+    }
+
+    /// The engine's owner whose round this is.
+    pub(super) fn owner_of_round(&self, shown: Owner) -> Owner {
+        let holds = self.holds.lock();
+        let mut rounds = holds.iter();
+        let round = rounds.find(|(_, round)| round.owner == shown);
+        round.map_or(shown, |(owner, _)| *owner)
     }
 
     pub(super) fn keep(&self, owner: Owner, round: &Arc<Round>) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_store::{Failure, Holder, StoreError, StoreErrorKind};
 
 use super::majority::{majority, too_few};
-use crate::commands::quorum::Taken;
+use crate::commands::quorum::QuorumTaken;
 use crate::topology::members::Members;
 
 /// The replies to one round, so far.
@@ -27,7 +27,7 @@ pub(super) struct Votes {
 
 /// The outcome of a round.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum QuorumVerdict {
     Granted {
         highest: u64,
     },
@@ -62,18 +62,18 @@ impl Votes {
         }
     }
 
-    pub(super) fn add(&mut self, at: usize, reply: Result<Taken, Failure>) {
+    pub(super) fn add(&mut self, at: usize, reply: Result<QuorumTaken, Failure>) {
         match reply {
-            Ok(Taken::Granted { next, counts: true }) => {
+            Ok(QuorumTaken::Granted { next, counts: true }) => {
                 self.granted += 1;
                 self.highest = self.highest.max(next.unwrap_or(0));
             }
-            Ok(Taken::Granted { counts: false, .. }) => self.uncounted += 1,
-            Ok(Taken::Held { by, remaining }) => {
+            Ok(QuorumTaken::Granted { counts: false, .. }) => self.uncounted += 1,
+            Ok(QuorumTaken::Held { by, remaining }) => {
                 *self.holders.entry(by).or_default() += 1;
                 self.remaining.push(remaining);
             }
-            Ok(Taken::Conflict) => {
+            Ok(QuorumTaken::Conflict) => {
                 self.conflicts += 1;
                 self.remaining.push(None);
             }
@@ -84,11 +84,11 @@ impl Votes {
     /// The outcome of the replies so far, whatever the missing replies will be. `None` if it
     /// depends on them. Servers that can't be reached now are waited for only if the others are too
     /// few.
-    pub(super) fn verdict(&self, members: &Members, unreachable: usize) -> Option<Verdict> {
+    pub(super) fn verdict(&self, members: &Members, unreachable: usize) -> Option<QuorumVerdict> {
         let enough = majority(self.servers);
         if self.granted >= enough {
             let highest = self.highest;
-            return Some(Verdict::Granted { highest });
+            return Some(QuorumVerdict::Granted { highest });
         }
         // If a server never was what the URL says, no majority is the intended one. A server that
         // was, and no longer is, counts as failed.
@@ -96,13 +96,13 @@ impl Votes {
             error.kind() == StoreErrorKind::Misconfigured && !members.is_known(*at)
         };
         if let Some((at, error)) = self.failures.iter().find(wrong) {
-            return Some(Verdict::Failed(error.of(members.name(*at))));
+            return Some(QuorumVerdict::Failed(error.of(members.name(*at))));
         }
         if self.conflicts >= enough {
-            return Some(Verdict::Conflict);
+            return Some(QuorumVerdict::Conflict);
         }
         if self.failures.len() > self.servers - enough {
-            return Some(Verdict::Failed(self.error(members)));
+            return Some(QuorumVerdict::Failed(self.error(members)));
         }
         let held = self.remaining.len();
         let answered = self.granted + self.uncounted + held;
@@ -113,23 +113,23 @@ impl Votes {
         }
         // No other owner has enough parts.
         if held == 0 || self.granted + self.uncounted >= enough {
-            return Some(Verdict::Failed(self.error(members)));
+            return Some(QuorumVerdict::Failed(self.error(members)));
         }
         let remaining = self.free_in(enough - self.granted);
         let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
         let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
         if most >= enough || self.conflicts > 0 {
             let holder = (most > 0).then(|| Holder::parse(holder.as_bytes()));
-            return Some(Verdict::Busy { remaining, holder });
+            return Some(QuorumVerdict::Busy { remaining, holder });
         }
         // Also if one of several owners could have a majority with servers that did not answer:
         // asking again soon costs little.
         let perhaps = self.servers - self.granted - held;
         if self.holders.len() > 1 || most + perhaps < enough {
-            return Some(Verdict::Split);
+            return Some(QuorumVerdict::Split);
         }
         let holder = holder.to_owned();
-        Some(Verdict::Perhaps { holder, remaining })
+        Some(QuorumVerdict::Perhaps { holder, remaining })
     }
 
     /// The time until this many more parts could be free, if servers that reported no time are free
@@ -175,18 +175,18 @@ mod tests {
         Members::new(names, rejoin_after, Clock::new(runtime.handle().clone()))
     }
 
-    fn granted(next: u64) -> Result<Taken, Failure> {
+    fn granted(next: u64) -> Result<QuorumTaken, Failure> {
         let (next, counts) = (Some(next), true);
-        Ok(Taken::Granted { next, counts })
+        Ok(QuorumTaken::Granted { next, counts })
     }
 
-    fn restarted() -> Result<Taken, Failure> {
+    fn restarted() -> Result<QuorumTaken, Failure> {
         let (next, counts) = (Some(99), false);
-        Ok(Taken::Granted { next, counts })
+        Ok(QuorumTaken::Granted { next, counts })
     }
 
-    fn held(by: &str, seconds: u64) -> Result<Taken, Failure> {
-        Ok(Taken::Held {
+    fn held(by: &str, seconds: u64) -> Result<QuorumTaken, Failure> {
+        Ok(QuorumTaken::Held {
             by: by.to_owned(),
             remaining: Some(Duration::from_secs(seconds)),
         })
@@ -196,15 +196,15 @@ mod tests {
     fn busy(by: &str, seconds: u64) -> String {
         let remaining = Some(Duration::from_secs(seconds));
         let holder = Some(Holder::parse(by.as_bytes()));
-        format!("{:?}", Verdict::Busy { remaining, holder })
+        format!("{:?}", QuorumVerdict::Busy { remaining, holder })
     }
 
-    fn failed(kind: StoreErrorKind) -> Result<Taken, Failure> {
+    fn failed(kind: StoreErrorKind) -> Result<QuorumTaken, Failure> {
         Err(Failure::without_effect(StoreError::new(kind, "x")))
     }
 
     /// The verdict of this many servers, and the number of replies that it took.
-    fn verdict(servers: usize, replies: Vec<Result<Taken, Failure>>) -> (usize, String) {
+    fn verdict(servers: usize, replies: Vec<Result<QuorumTaken, Failure>>) -> (usize, String) {
         let (members, mut votes) = (members(servers), Votes::new(servers));
         for (at, reply) in replies.into_iter().enumerate() {
             votes.add(at, reply);
@@ -270,7 +270,10 @@ mod tests {
         votes.add(1, held("x", 1));
         assert!(votes.verdict(&members, 0).is_none());
         let said = votes.verdict(&members, 1);
-        assert!(matches!(said, Some(Verdict::Perhaps { .. })), "{said:?}");
+        assert!(
+            matches!(said, Some(QuorumVerdict::Perhaps { .. })),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -286,11 +289,14 @@ mod tests {
         };
         // At the start it is reported, whatever the other servers reply.
         let (wrong, _) = said(&members);
-        assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
-        members.was_good(2);
+        assert!(matches!(wrong, Some(QuorumVerdict::Failed(_))), "{wrong:?}");
+        members.note_known(2);
         let (wrong, verdict) = said(&members);
         assert!(wrong.is_none(), "{wrong:?}");
-        assert!(matches!(verdict, Some(Verdict::Granted { highest: 2 })));
+        assert!(matches!(
+            verdict,
+            Some(QuorumVerdict::Granted { highest: 2 })
+        ));
     }
 
     #[test]

@@ -155,14 +155,14 @@ impl Replication {
                 _ => self.ask_each(asked.iter()).await,
             };
             for ((_, jobs), outcome) in slots.into_iter().zip(outcomes) {
-                self.tell(jobs, &outcome);
+                self.distribute(jobs, &outcome);
             }
         }
     }
 
     /// Gives each job the outcome for its holds. Too few replicas are a failure, unless some holds
     /// are gone: then the others are unanswered.
-    fn tell(&self, jobs: Vec<ConfirmJob>, outcome: &Result<Confirmed, Failure>) {
+    fn distribute(&self, jobs: Vec<ConfirmJob>, outcome: &Result<Confirmed, Failure>) {
         let mut at = 0;
         for job in jobs {
             let of_it = outcome.as_ref().map_err(Failure::clone);
@@ -325,7 +325,7 @@ fn not_replicated(text: impl Into<Box<str>>) -> Failure {
 pub(crate) struct Nobody;
 
 impl Nobody {
-    pub(crate) fn listens() -> Weak<dyn Listener> {
+    pub(crate) fn listener() -> Weak<dyn Listener> {
         Weak::<Self>::new()
     }
 }

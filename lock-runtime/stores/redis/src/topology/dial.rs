@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
-use super::progress::{Progress, Step};
+use super::progress::{ConnectStep, Progress};
 use super::resp2;
 use super::unreached;
 use crate::context::ClientContext;
@@ -41,15 +41,15 @@ pub(crate) async fn dial(
     progress: &Progress,
 ) -> Result<Dialed, StoreError> {
     let (info, access) = (client.get_connection_info(), &context.access);
-    progress.at(Step::Reaching);
+    progress.at(ConnectStep::Reaching);
     let stream = reach(info, at).await;
     let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
-    let mut greeting = Step::Greeting;
+    let mut greeting = ConnectStep::Greeting;
     let socket = match stream {
         #[cfg(feature = "tls")]
         Stream::Tls(stream, host) => {
-            progress.at(Step::Handshake);
-            greeting = Step::GreetingOverTls;
+            progress.at(ConnectStep::Handshake);
+            greeting = ConnectStep::GreetingOverTls;
             let stream = access.handshake(&host, stream).await;
             let stream =
                 stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
@@ -60,7 +60,7 @@ pub(crate) async fn dial(
         Stream::Unix(stream) => stream.into(),
     };
     if asking.is_some() {
-        progress.at(Step::Credentials);
+        progress.at(ConnectStep::Credentials);
     }
     let session = Session::begin(info.redis_settings(), asking).await?;
     progress.at(greeting);

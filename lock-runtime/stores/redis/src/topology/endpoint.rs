@@ -11,7 +11,7 @@ use super::dial::{Dialed, dial};
 use super::hello::Hello;
 use super::identity::{Identity, KnownServer};
 use super::members::{Member, ServerRun};
-use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
+use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
 use super::sentinel::{NamedMaster, Sentinels};
 use super::server::{self, Addresses, OneAddress};
 use super::unreached;
@@ -87,19 +87,19 @@ impl Endpoint {
         progress: &Arc<Progress>,
     ) -> Result<(Reached, P), StoreError> {
         let by = context.clock.now() + context.timeouts.connect;
-        progress.at(Step::Reaching);
+        progress.at(ConnectStep::Reaching);
         let (client, master) = match self {
             Self::Server(client, _) | Self::Member(client, _) => (client.clone(), None),
             Self::Node(client, announced) => {
-                progress.leads_to(announced.clone());
+                progress.note_announced(announced.clone());
                 (client.clone(), None)
             }
             Self::Master(sentinels) => {
-                progress.leads_to(None);
+                progress.note_announced(None);
                 let master = sentinels.master(context).await?;
                 let reachable = context.addresses.reachable(&master.announced);
                 let client = server::client_at(sentinels.template(), &reachable)?;
-                progress.leads_to(Some(AnnouncedAddress {
+                progress.note_announced(Some(AnnouncedAddress {
                     by: AnnouncedBy::Sentinels,
                     announced: master.announced.clone(),
                     reachable,

@@ -24,7 +24,7 @@ impl Hello {
         Self::greet(connection, "").await
     }
 
-    /// The same, and sets the client's name. An empty name is not sent.
+    /// Chooses the protocol, and sets the client's name. An empty name is not sent.
     pub(crate) async fn greet(connection: &RespConnection, name: &str) -> Result<Self, RedisError> {
         let mut hello = Command::new("HELLO");
         // The protocol version that the connection has already: Redis 6.0 expects one.

@@ -78,7 +78,7 @@ impl Members {
 
     /// Marks this member as known.
     #[cfg(test)]
-    pub(crate) fn was_good(&self, at: usize) {
+    pub(crate) fn note_known(&self, at: usize) {
         let run = ServerRun {
             id: format!("run {at}"),
             uptime: Duration::ZERO,

@@ -10,7 +10,7 @@ use super::address::ServerAddress;
 /// What an attempt to connect is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Step {
+pub(crate) enum ConnectStep {
     /// The server's address, and an accepted connection.
     Reaching,
     /// The provider of the credentials.
@@ -58,15 +58,15 @@ impl Progress {
         }
     }
 
-    pub(crate) fn at(&self, step: Step) {
+    pub(crate) fn at(&self, step: ConnectStep) {
         self.step.store(step as u8, Ordering::Relaxed);
         if let Some(whole) = &self.whole {
             whole.at(step);
         }
     }
 
-    pub(crate) fn step(&self) -> Step {
-        use Step::{Credentials, Greeting, GreetingOverTls, Handshake, Reaching};
+    pub(crate) fn step(&self) -> ConnectStep {
+        use ConnectStep::{Credentials, Greeting, GreetingOverTls, Handshake, Reaching};
         let step = self.step.load(Ordering::Relaxed);
         let steps = [Credentials, Handshake, Greeting, GreetingOverTls];
         let found = steps.into_iter().find(|one| *one as u8 == step);
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     /// The address to connect to is not one of the URL's.
-    pub(crate) fn leads_to(&self, announced: Option<AnnouncedAddress>) {
+    pub(crate) fn note_announced(&self, announced: Option<AnnouncedAddress>) {
         *self.announced.lock() = announced;
     }
 

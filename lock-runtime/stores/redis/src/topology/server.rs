@@ -14,7 +14,7 @@ use super::unreached;
 use crate::context::ClientContext;
 use crate::errors;
 
-/// The same settings, with another address.
+/// A client with the template's settings, at another address.
 pub(crate) fn client_at(
     template: &ConnectionInfo,
     address: &ServerAddress,

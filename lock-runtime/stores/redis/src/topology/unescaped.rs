@@ -4,7 +4,7 @@
 //! So a URL is refused if such a character can only belong to a password, and the error says what
 //! to write.
 
-use lock_store::ConfigError;
+use lock_store::{ConfigError, percent_decoded};
 
 /// The only fragment that the redis crate's URLs know.
 const FRAGMENT: &str = "insecure";
@@ -14,6 +14,10 @@ const CREDENTIALS: [&str; 2] = ["sentinel_user=", "sentinel_password="];
 /// `rest` is what follows `scheme` and `://`.
 pub(super) fn check(scheme: &str, rest: &str) -> Result<(), ConfigError> {
     match misplaced(scheme, rest) {
+        None if has_bad_escape(rest) => Err(ConfigError::new(
+            "the store's URL has a `%` without two hexadecimal digits in its user or password; \
+             write `%25` for a `%`",
+        )),
         None => Ok(()),
         Some(mark) => Err(ConfigError::new(format!(
             "the store's URL has a `{mark}` where none can be: in a user or password, write \
@@ -21,6 +25,14 @@ pub(super) fn check(scheme: &str, rest: &str) -> Result<(), ConfigError> {
             u32::from(mark)
         ))),
     }
+}
+
+/// The redis crate would take such a `%` as it stands, and others refuse it, or read it as
+/// something else.
+fn has_bad_escape(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let credentials = authority.rsplit_once('@').map_or("", |(before, _)| before);
+    percent_decoded(credentials).is_none()
 }
 
 fn misplaced(scheme: &str, rest: &str) -> Option<char> {
@@ -63,6 +75,30 @@ fn misplaced(scheme: &str, rest: &str) -> Option<char> {
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percent_sign_that_is_no_escape_is_refused_in_user_and_password() {
+        for rest in [
+            "app:100%@host",
+            "a%pp:x@host/1",
+            "app:canary%4@host",
+            "app:%zz@h1,h2/m",
+        ] {
+            let error = check("redis", rest).unwrap_err().to_string();
+            assert!(
+                error.contains("write `%25`") && !error.contains("canary"),
+                "{error}"
+            );
+        }
+        for rest in [
+            "app:100%25@host",
+            "host",
+            "app:%C3%A4%40@host",
+            "host/?namespace=%",
+        ] {
+            check("redis", rest).unwrap();
+        }
+    }
 
     #[test]
     fn what_ends_a_password_is_named_and_nothing_of_it_is_repeated() {

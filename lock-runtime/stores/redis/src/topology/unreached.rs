@@ -5,7 +5,7 @@ use std::io;
 use lock_store::{StoreError, StoreErrorKind, escaped};
 use redis::{ErrorKind, RedisError};
 
-use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
+use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
 use crate::access::Access;
 use crate::errors;
 use crate::server_text::shown;
@@ -16,28 +16,28 @@ pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
     late("it does not answer in time", access, progress)
 }
 
-/// The same for a caller that has less time than the attempt.
+/// The error of a caller that has less time than the attempt.
 pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
     late("connecting takes too long", access, progress)
 }
 
 fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
     let text = match progress.step() {
-        Step::Reaching => with_origin(reaching, progress),
-        Step::Credentials => format!(
+        ConnectStep::Reaching => with_origin(reaching, progress),
+        ConnectStep::Credentials => format!(
             "the credentials provider does not answer in time: an attempt to connect has {:?} \
              (`connect_timeout`); the next one waits for the same answer",
             access.connect_timeout
         ),
-        Step::Handshake => {
+        ConnectStep::Handshake => {
             let write = access.other_scheme(true);
             format!("it does not answer the TLS handshake; if it expects no TLS, {write}")
         }
-        Step::Greeting if !progress.has_replied() => {
+        ConnectStep::Greeting if !progress.has_replied() => {
             let write = access.other_scheme(false);
             format!("it accepts the connection and does not answer; if it expects TLS, {write}")
         }
-        Step::Greeting | Step::GreetingOverTls => {
+        ConnectStep::Greeting | ConnectStep::GreetingOverTls => {
             "it accepts the connection and does not answer".to_owned()
         }
     };
@@ -83,10 +83,10 @@ pub(super) fn is_reply(error: &RedisError) -> bool {
 pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progress) -> StoreError {
     let text = shown(&errors::text(error));
     let text = match progress.step() {
-        Step::GreetingOverTls if !progress.has_replied() => {
+        ConnectStep::GreetingOverTls if !progress.has_replied() => {
             format!("{text}; if it asks for a client certificate, give one (`Tls::identity_files`)")
         }
-        Step::Greeting if !progress.has_replied() => {
+        ConnectStep::Greeting if !progress.has_replied() => {
             format!("{text}; if it expects TLS, {}", access.other_scheme(false))
         }
         _ => text,

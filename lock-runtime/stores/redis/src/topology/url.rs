@@ -101,9 +101,11 @@ impl StoreUrl {
             ("redis" | "rediss", Some("cluster")) => cluster(&parts()?, &options)?,
             ("redis" | "rediss", Some("quorum")) => quorum(&parts()?, options)?,
             _ => {
-                return Err(ConfigError::new(format!(
-                    "the store's URL does not begin with a known scheme; {FORMS}"
-                )));
+                return Err(ConfigError::new(
+                    "the store's URL does not begin with a known scheme: write `redis://`, \
+                     `rediss://` (TLS), `redis-sentinel://`, `redis-cluster://`, \
+                     `redis-quorum://`, `redis+unix://`, `postgres://`, `sqlite://` or `memory:`",
+                ));
             }
         };
         Ok(Self {

@@ -351,7 +351,7 @@ impl Connection {
         let clock = &self.context.clock;
         let up = self.get(by).await.map_err(|failure| failure.error)?;
         let Some(result) = clock.by(by, ask(&up)).await else {
-            return Err(errors::tells_nothing().of(&up.address()));
+            return Err(errors::no_self_description().of(&up.address()));
         };
         let mut health = result.map_err(|error| errors::store_error(&error).of(&up.address()))?;
         health.connected_for = clock.now().saturating_duration_since(up.since);

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use lock_store::{ClientId, ClientMessage, Ended, FencingToken, MAX_KEY_BYTES, Owner};
+use lock_store::{
+    ClientId, ClientMessage, Ended, FencingToken, MAX_KEY_BYTES, Owner, RevokeAnswer,
+};
 
 /// What follows the version and the kind of a message: `1 <kind> …`. `None` of another version or
 /// kind, which this one does not understand.
@@ -36,8 +38,9 @@ pub(super) fn ended(payload: &[u8]) -> Option<Ended> {
 /// Longer names are not shown.
 const LONGEST_NAME: usize = 128;
 
-/// What one client says to another, as it is published: `1 who <asker> <key>`, and
-/// `1 holds <client> <milliseconds or '-'> <name> <key>`.
+/// What one client says to another, as it is published: `1 who <asker> <key>`, and `1 holds
+/// <client> <milliseconds or '-'> <name> <key>`; `1 revoke <asker> <owner> <'=' and a name, or '-'>
+/// <key>`, and `1 revoking <owner> <word> <name> <key>`.
 pub(crate) struct Written<'m>(pub(crate) &'m ClientMessage);
 
 impl fmt::Display for Written<'_> {
@@ -59,6 +62,28 @@ impl fmt::Display for Written<'_> {
                 }
                 write!(f, " {name} {}", key.as_str())
             }
+            ClientMessage::Revoke {
+                key,
+                asker,
+                owner,
+                only,
+            } => {
+                write!(f, "1 revoke {:032x} {owner} ", asker.0)?;
+                match only {
+                    Some(name) => write!(f, "={name}")?,
+                    None => f.write_str("-")?,
+                }
+                write!(f, " {}", key.as_str())
+            }
+            ClientMessage::Revoking {
+                key,
+                owner,
+                name,
+                answer,
+            } => {
+                let (word, key) = (answer.word(), key.as_str());
+                write!(f, "1 revoking {owner} {word} {name} {key}")
+            }
         }
     }
 }
@@ -75,20 +100,46 @@ pub(super) fn between_clients(payload: &[u8]) -> Option<ClientMessage> {
             asker: client(asker)?,
         });
     }
+    if let Some(demand) = body(payload, "revoke") {
+        let mut parts = demand.splitn(4, ' ');
+        let (asker, owner) = (client(parts.next()?)?, Owner::parse(parts.next()?)?);
+        let only = match parts.next()? {
+            "-" => None,
+            only => Some(name(only.strip_prefix('=')?)?),
+        };
+        return Some(ClientMessage::Revoke {
+            key: parts.next()?.into(),
+            asker,
+            owner,
+            only,
+        });
+    }
+    if let Some(answer) = body(payload, "revoking") {
+        let mut parts = answer.splitn(4, ' ');
+        return Some(ClientMessage::Revoking {
+            owner: Owner::parse(parts.next()?)?,
+            answer: RevokeAnswer::of_word(parts.next()?)?,
+            name: name(parts.next()?)?,
+            key: parts.next()?.into(),
+        });
+    }
     let mut parts = body(payload, "holds")?.splitn(4, ' ');
     let client = client(parts.next()?)?;
     let held_for = match parts.next()? {
         "-" => None,
         millis => Some(Duration::from_millis(millis.parse().ok()?)),
     };
-    let name = parts.next()?;
-    let is_name = name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic());
-    is_name.then_some(ClientMessage::Holds {
+    Some(ClientMessage::Holds {
+        name: name(parts.next()?)?,
         key: parts.next()?.into(),
         client,
-        name: name.into(),
         held_for,
     })
+}
+
+fn name(text: &str) -> Option<Box<str>> {
+    let is_name = text.len() <= LONGEST_NAME && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_name.then(|| text.into())
 }
 
 fn client(text: &str) -> Option<ClientId> {
@@ -117,7 +168,27 @@ mod tests {
                     held_for,
                 }
             });
-            for message in answers.into_iter().chain([question]) {
+            let owner = Owner {
+                client,
+                request: 42,
+            };
+            let demands = [None, Some("-".into()), Some("orders".into())].map(|only| {
+                let key = key.into();
+                ClientMessage::Revoke {
+                    key,
+                    asker,
+                    owner,
+                    only,
+                }
+            });
+            let done = RevokeAnswer::ALL.map(|answer| ClientMessage::Revoking {
+                key: key.into(),
+                owner,
+                name: "orders-7f9c".into(),
+                answer,
+            });
+            let all = answers.into_iter().chain([question]);
+            for message in all.chain(demands).chain(done) {
                 let written = Written(&message).to_string();
                 assert_eq!(between_clients(written.as_bytes()), Some(message));
             }
@@ -136,6 +207,9 @@ mod tests {
             format!("1 holds {id} 1 na\u{1b}me k"),
             format!("1 holds {id} -1 name k"),
             format!("1 holds {id} 1 name"),
+            format!("1 revoke {id} {id}-1 name k"),
+            format!("1 revoke {id} 7-1 - k"),
+            format!("1 revoking {id}-1 sings name k"),
             format!(
                 "1 who {id} {}",
                 "k".repeat(MAX_KEY_BYTES + 2 * LONGEST_NAME)

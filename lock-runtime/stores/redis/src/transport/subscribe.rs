@@ -64,7 +64,8 @@ impl Subscriptions {
             views: context.channels.clone(),
             state: Mutex::default(),
             order: Arc::default(),
-            hears: watch::Sender::new(None),
+            // It is not tried in a cluster, where a message goes to every node.
+            hears: watch::Sender::new(sharded.then_some(true)),
         })
     }
 
@@ -249,8 +250,7 @@ impl Subscriptions {
 
     /// Notes that a message has come.
     pub(super) fn note_message(&self) {
-        let is_new = *self.hears.borrow() != Some(true);
-        if is_new {
+        if !self.are_known_to_be_heard() {
             self.hears.send_replace(Some(true));
         }
     }
@@ -262,6 +262,10 @@ impl Subscriptions {
             *hears = hears.or(Some(false));
             is_unknown
         });
+    }
+
+    pub(super) fn are_known_to_be_heard(&self) -> bool {
+        *self.hears.borrow() == Some(true)
     }
 
     pub(super) async fn until_heard(&self) {

@@ -121,7 +121,7 @@ impl Supervisor {
                     let (link, server) = (up.link, up.address());
                     let connection = up.connection.clone();
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
-                    self.tells(|listener| listener.connected(&server));
+                    self.with_listener(|listener| listener.connected(&server));
                     let subscriptions = Arc::clone(&up.subscriptions);
                     shared.bring_up(up);
                     shared.hear_all();
@@ -153,7 +153,7 @@ impl Supervisor {
                                 "the connection to the lock store stayed silent and is replaced"
                             );
                             let silent = stayed_silent();
-                            self.tells(|listener| listener.disconnected(&server, &silent));
+                            self.with_listener(|listener| listener.disconnected(&server, &silent));
                             replacement = Some(*made);
                             continue;
                         }
@@ -166,7 +166,7 @@ impl Supervisor {
                         link = link.0, %error, %server,
                         "the connection to the lock store is replaced"
                     );
-                    self.tells(|listener| listener.disconnected(&server, &error));
+                    self.with_listener(|listener| listener.disconnected(&server, &error));
                     self.recheck();
                     error
                 }
@@ -361,10 +361,10 @@ impl Supervisor {
     }
 
     fn recheck(&self) {
-        self.tells(|listener| listener.recheck());
+        self.with_listener(|listener| listener.recheck());
     }
 
-    fn tells(&self, tell: impl FnOnce(&dyn Listener)) {
+    fn with_listener(&self, tell: impl FnOnce(&dyn Listener)) {
         if let Some(listener) = self.context.listener.upgrade() {
             tell(&*listener);
         }

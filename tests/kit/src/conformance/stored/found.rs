@@ -12,7 +12,7 @@ crate::conformance::on_one_server!(
     values_of_others_are_conflicts_that_stay_as_they_are,
     a_queue_of_another_type_keeps_no_request_from_a_free_lock,
     a_failed_abandon_is_reported,
-    impossible_places_are_passed_over,
+    impossible_places_are_ignored,
     places_of_another_kind_get_no_share,
     a_request_that_hands_the_key_to_another_kind_is_a_conflict,
     a_lease_that_has_ended_is_removed_by_the_next_command,
@@ -39,13 +39,13 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
                 let reply = stored.ask(request(me, share, queue)).await;
                 assert_eq!(reply, Acquired::Conflict, "{value} {share:?}");
             }
-            assert_eq!(stored.abandons(me, share).await, Released::NotHeld);
+            assert_eq!(stored.abandon(me, share).await, Released::NotHeld);
             assert_eq!(
-                stored.ends(me, share, LEASE).await,
+                stored.end(me, share, LEASE).await,
                 Released::NotHeld,
                 "{value}"
             );
-            assert_eq!(stored.renews(me, share, LEASE).await, Renewed::Gone);
+            assert_eq!(stored.renew_hold(me, share, LEASE).await, Renewed::Gone);
             assert_eq!(stored.fence(me, share).await, Fenced::Conflict, "{value}");
         }
         let store = &stored.two.stores[0];
@@ -70,18 +70,18 @@ async fn a_queue_of_another_type_keeps_no_request_from_a_free_lock(backend: Back
     let (me, other) = (owner(0, 1), owner(0, 2));
     stored.command(&format!("SET {QUEUE} text")).await;
     for share in KINDS {
-        stored.takes(me, share).await;
+        stored.take(me, share).await;
         let reply = stored.ask(request(other, share, Queue::Join)).await;
         if share != permits(2, 5) && share != Some(Permits::READ) {
             assert_eq!(reply, Acquired::Conflict, "{share:?}");
         }
         assert_eq!(
-            stored.abandons(other, share).await == Released::Released,
+            stored.abandon(other, share).await == Released::Released,
             matches!(reply, Acquired::Granted(_))
         );
-        assert_eq!(stored.abandons(me, share).await, Released::Released);
-        stored.takes(me, share).await;
-        stored.frees(me, share).await;
+        assert_eq!(stored.abandon(me, share).await, Released::Released);
+        stored.take(me, share).await;
+        stored.free(me, share).await;
         assert_eq!(stored.number("EXISTS lock:k").await, 0, "{share:?}");
     }
     let left: String = stored.server().query(&["GET", QUEUE]).await;
@@ -91,8 +91,8 @@ async fn a_queue_of_another_type_keeps_no_request_from_a_free_lock(backend: Back
 async fn a_failed_abandon_is_reported(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, waits) = (owner(0, 1), owner(0, 2));
-    stored.takes(me, None).await;
-    stored.queues(waits, None, 0).await;
+    stored.take(me, None).await;
+    stored.queue(waits, None, 0).await;
     stored.command("REPLICAOF 127.0.0.1 1").await;
     for owner in [me, waits] {
         let abandoned = stored.two.stores[0].abandon(request(owner, None, Queue::Join), by());
@@ -101,19 +101,19 @@ async fn a_failed_abandon_is_reported(backend: Backend) {
     stored.command("REPLICAOF NO ONE").await;
 }
 
-async fn impossible_places_are_passed_over(backend: Backend) {
+async fn impossible_places_are_ignored(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
     for share in WHOLES {
         stored.two.heard[0].0.lock().unwrap().clear();
-        stored.takes(me, share).await;
+        stored.take(me, share).await;
         for place in ["text", "nobody:1:0", ":1:0", "1-1:x:0", "1-1:1"] {
             stored.places(place).await;
         }
-        stored.queues(next, share, 0).await;
-        stored.frees(me, share).await;
-        stored.hears(&[next]).await;
-        stored.frees(next, share).await;
+        stored.queue(next, share, 0).await;
+        stored.free(me, share).await;
+        stored.await_grants(&[next]).await;
+        stored.free(next, share).await;
         assert!(stored.server().keys("*").await.is_empty());
     }
 }
@@ -122,24 +122,24 @@ async fn places_of_another_kind_get_no_share(backend: Backend) {
     let stored = Stored::on(backend);
     let (leaves, stays, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(0, 4));
     let (two, three) = (permits(2, 5), permits(3, 5));
-    stored.takes(leaves, two).await;
-    stored.takes(stays, two).await;
+    stored.take(leaves, two).await;
+    stored.take(stays, two).await;
     stored
         .places(&format!("{other}:1000:0:0:1:2147483647"))
         .await;
-    stored.queues(next, three, 0).await;
-    stored.frees(leaves, two).await;
-    stored.hears(&[next]).await;
+    stored.queue(next, three, 0).await;
+    stored.free(leaves, two).await;
+    stored.await_grants(&[next]).await;
     assert_eq!(stored.number("ZSCORE lock:k used").await, -5);
-    stored.frees(stays, two).await;
-    stored.frees(next, three).await;
-    stored.takes(leaves, Some(Permits::READ)).await;
-    stored.takes(stays, Some(Permits::READ)).await;
+    stored.free(stays, two).await;
+    stored.free(next, three).await;
+    stored.take(leaves, Some(Permits::READ)).await;
+    stored.take(stays, Some(Permits::READ)).await;
     stored.places(&format!("{other}:1000:0:0:1:5")).await;
-    stored.frees(leaves, Some(Permits::READ)).await;
+    stored.free(leaves, Some(Permits::READ)).await;
     assert_eq!(stored.number("ZSCORE lock:k used").await, -1);
-    stored.frees(stays, Some(Permits::READ)).await;
-    stored.hears(&[next]).await;
+    stored.free(stays, Some(Permits::READ)).await;
+    stored.await_grants(&[next]).await;
     assert!(stored.server().keys("*").await.is_empty());
 }
 
@@ -151,12 +151,12 @@ async fn a_request_that_hands_the_key_to_another_kind_is_a_conflict(backend: Bac
         .await;
     let reply = stored.ask(request(me, None, Queue::Join)).await;
     assert_eq!(reply, Acquired::Conflict);
-    stored.hears(&[reader]).await;
-    stored.frees(reader, Some(Permits::READ)).await;
+    stored.await_grants(&[reader]).await;
+    stored.free(reader, Some(Permits::READ)).await;
     stored.places(&format!("{other}:1000:0")).await;
     let read = request(me, Some(Permits::READ), Queue::Join);
     assert_eq!(stored.ask(read).await, Acquired::Conflict);
-    stored.hears(&[reader, other]).await;
+    stored.await_grants(&[reader, other]).await;
 }
 
 async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend) {
@@ -164,8 +164,8 @@ async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend)
     let (gone, rests, me) = (owner(0, 1), owner(0, 2), owner(0, 3));
     let (two, one) = (permits(2, 5), permits(1, 5));
     for finder in 0..8 {
-        stored.takes(gone, two).await;
-        stored.takes(rests, one).await;
+        stored.take(gone, two).await;
+        stored.take(rests, one).await;
         stored.command(&format!("ZADD {LOCK} 1 {gone}:2")).await;
         let store = &stored.two.stores[0];
         let mut used = 1;
@@ -191,18 +191,15 @@ async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend)
                 let reply = stored.ask(request(me, permits(5, 5), Queue::Respect)).await;
                 assert!(matches!(reply, Acquired::Busy(_)), "{reply:?}");
             }
-            4 => assert_eq!(stored.abandons(me, one).await, Released::NotHeld),
-            5 => assert_eq!(
-                stored.ends(me, one, Duration::ZERO).await,
-                Released::NotHeld
-            ),
+            4 => assert_eq!(stored.abandon(me, one).await, Released::NotHeld),
+            5 => assert_eq!(stored.end(me, one, Duration::ZERO).await, Released::NotHeld),
             6 => {
                 let shrunk = store.shrink(claim(me, two), 1, by()).await;
                 assert_eq!(shrunk.unwrap().value, Released::NotHeld);
             }
             _ => {
                 assert!(matches!(stored.fence(rests, one).await, Fenced::Token(_)));
-                stored.takes(me, two).await;
+                stored.take(me, two).await;
                 used = 3;
             }
         }

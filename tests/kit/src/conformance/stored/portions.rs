@@ -21,24 +21,24 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
     let (first, writer) = (owner(0, 1), owner(0, 2));
     let (read, write) = (Some(Permits::READ), Some(Permits::WRITE));
     // From now on the server knows the scripts.
-    stored.takes(first, write).await;
-    stored.frees(first, write).await;
-    stored.abandons(first, write).await;
+    stored.take(first, write).await;
+    stored.free(first, write).await;
+    stored.abandon(first, write).await;
     for ends in ["the release of a writer", "a waiting writer gives up"] {
         let is_release = ends.contains("release");
         let holds = if is_release { write } else { read };
-        stored.takes(first, holds).await;
+        stored.take(first, holds).await;
         if !is_release {
-            stored.queues(writer, write, 0).await;
+            stored.queue(writer, write, 0).await;
         }
-        // All at once: a writer that does not look for two seconds would be passed over.
-        stored.readers_queue(100..100 + READERS).await;
-        stored.queues(owner(0, 100), read, 0).await;
+        // All at once: a writer that does not look for two seconds would be suspended.
+        stored.queue_readers(100..100 + READERS).await;
+        stored.queue(owner(0, 100), read, 0).await;
         let before = stored.server().command_calls("evalsha").await;
         if is_release {
-            stored.frees(first, holds).await;
+            stored.free(first, holds).await;
         } else {
-            stored.abandons(writer, write).await;
+            stored.abandon(writer, write).await;
         }
         let scripts = stored.server().command_calls("evalsha").await - before;
         assert_eq!(scripts, 3, "{ends}: 500 at a time");
@@ -49,9 +49,9 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
         stored.command("FLUSHALL").await;
     }
     // A request that finds the key free serves them too, and is told to come again at once.
-    stored.takes(first, write).await;
-    stored.readers_queue(100..100 + READERS).await;
-    stored.queues(owner(0, 100), read, 0).await;
+    stored.take(first, write).await;
+    stored.queue_readers(100..100 + READERS).await;
+    stored.queue(owner(0, 100), read, 0).await;
     stored.command(&format!("DEL {LOCK}")).await;
     let reply = stored.ask(request(writer, write, Queue::Respect)).await;
     let at_once = Acquired::busy(Some(Duration::ZERO), false);
@@ -60,8 +60,8 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
     assert_eq!(used, -500);
     // The first of them asks: it is served at its own place, and all behind it are.
     stored.command("FLUSHALL").await;
-    stored.takes(first, write).await;
-    stored.readers_queue(100..100 + READERS).await;
+    stored.take(first, write).await;
+    stored.queue_readers(100..100 + READERS).await;
     stored.command(&format!("DEL {LOCK}")).await;
     let before = stored.server().command_calls("evalsha").await;
     let mut reader = request(owner(0, 100), read, Queue::Join);
@@ -76,7 +76,7 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
 
 impl Stored {
     /// Takes places for these requests of the first client, in one script.
-    async fn readers_queue(&self, requests: Range<u64>) {
+    async fn queue_readers(&self, requests: Range<u64>) {
         let places = requests
             .map(|number| format!("{}:2000:0:0:1:{WRITE}", owner(0, number)))
             .collect::<Vec<_>>();

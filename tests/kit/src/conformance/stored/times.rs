@@ -31,21 +31,24 @@ async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
             .await
     };
     takes(long, LEASE).await;
-    stored.lives(LOCK, LEASE + slack).await;
+    stored.assert_lives(LOCK, LEASE + slack).await;
     takes(short, LEASE / 2).await;
-    stored.lives(LOCK, LEASE + slack).await;
+    stored.assert_lives(LOCK, LEASE + slack).await;
     // A repeat prolongs the lease, and never shortens it.
     takes(short, LEASE * 2).await;
-    stored.lives(LOCK, LEASE * 2 + slack).await;
+    stored.assert_lives(LOCK, LEASE * 2 + slack).await;
     takes(short, LEASE).await;
-    stored.lives(LOCK, LEASE * 2 + slack).await;
+    stored.assert_lives(LOCK, LEASE * 2 + slack).await;
     assert_eq!(
-        stored.renews(long, share, LEASE * 3).await,
+        stored.renew_hold(long, share, LEASE * 3).await,
         Renewed::Renewed
     );
-    stored.lives(LOCK, LEASE * 3 + slack).await;
-    assert_eq!(stored.renews(short, share, LEASE).await, Renewed::Renewed);
-    stored.lives(LOCK, LEASE * 3 + slack).await;
+    stored.assert_lives(LOCK, LEASE * 3 + slack).await;
+    assert_eq!(
+        stored.renew_hold(short, share, LEASE).await,
+        Renewed::Renewed
+    );
+    stored.assert_lives(LOCK, LEASE * 3 + slack).await;
     assert_eq!(stored.number("ZSCORE lock:k used").await, -2);
     let ends = stored.number(&format!("ZSCORE {LOCK} {short}:1")).await;
     let ends = u64::try_from(ends).unwrap();
@@ -67,14 +70,17 @@ async fn an_exclusive_lease_is_kept_to_the_millisecond(backend: Backend) {
     };
     for (lease, left) in [(2, 2), (1, 2), (3, 3)] {
         asks(LEASE * lease).await;
-        stored.lives(LOCK, LEASE * left).await;
+        stored.assert_lives(LOCK, LEASE * left).await;
     }
-    assert_eq!(stored.renews(me, None, LEASE).await, Renewed::Renewed);
-    stored.lives(LOCK, LEASE * 3).await;
-    assert_eq!(stored.renews(me, None, LEASE * 4).await, Renewed::Renewed);
-    stored.lives(LOCK, LEASE * 4).await;
-    stored.ends(me, None, LEASE / 2).await;
-    stored.lives(LOCK, LEASE / 2).await;
+    assert_eq!(stored.renew_hold(me, None, LEASE).await, Renewed::Renewed);
+    stored.assert_lives(LOCK, LEASE * 3).await;
+    assert_eq!(
+        stored.renew_hold(me, None, LEASE * 4).await,
+        Renewed::Renewed
+    );
+    stored.assert_lives(LOCK, LEASE * 4).await;
+    stored.end(me, None, LEASE / 2).await;
+    stored.assert_lives(LOCK, LEASE / 2).await;
     // Also with several keys at once.
     stored.command("DEL lock:k").await;
     for (left, then) in [(LEASE / 5, LEASE), (LEASE * 5, LEASE * 5)] {
@@ -84,7 +90,7 @@ async fn an_exclusive_lease_is_kept_to_the_millisecond(backend: Backend) {
         let tokens = vec![None];
         let again = stored.all(me, &["k"], 0).await;
         assert_eq!(again, AcquiredAll::granted(tokens));
-        stored.lives(LOCK, then).await;
+        stored.assert_lives(LOCK, then).await;
     }
 }
 
@@ -93,7 +99,7 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
 ) {
     let stored = Stored::on(backend);
     let minute = Duration::from_secs(60);
-    stored.takes(owner(0, 1), None).await;
+    stored.take(owner(0, 1), None).await;
     let scores = async || -> Vec<u64> {
         let words = ["ZRANGE", QUEUE, "0", "-1", "WITHSCORES"];
         let found: Vec<String> = stored.server().query(&words).await;
@@ -102,19 +108,19 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
     };
     let before = micros();
     for request in 2..5 {
-        stored.queues(owner(0, request), None, 0).await;
-        stored.lives(QUEUE, minute).await;
+        stored.queue(owner(0, request), None, 0).await;
+        stored.assert_lives(QUEUE, minute).await;
     }
     let first = scores().await;
     assert!(first.is_sorted() && first.len() == 3, "{first:?}");
     assert!(before <= first[0] && first[2] <= micros(), "{first:?}");
-    stored.abandons(owner(0, 2), None).await;
-    stored.queues(owner(0, 5), None, 0).await;
+    stored.abandon(owner(0, 2), None).await;
+    stored.queue(owner(0, 5), None, 0).await;
     assert_eq!(scores().await[..2], first[1..]);
     stored.command(&format!("PEXPIRE {QUEUE} 5000")).await;
-    stored.queues(owner(0, 3), None, 0).await;
+    stored.queue(owner(0, 3), None, 0).await;
     assert_eq!(scores().await[..2], first[1..], "it keeps its place");
-    stored.lives(QUEUE, minute).await;
+    stored.assert_lives(QUEUE, minute).await;
 }
 
 async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
@@ -130,7 +136,7 @@ async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend
     let within = |left: Duration, longest: Duration| {
         assert!(left <= longest && left * 10 > longest * 9, "{left:?}");
     };
-    stored.takes(long, permits(3, 5)).await;
+    stored.take(long, permits(3, 5)).await;
     within(ends(permits(3, 5)).await, LEASE);
     let respect = request(short, permits(1, 5), Queue::Respect);
     let lease = LEASE / 2;
@@ -161,6 +167,6 @@ async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend
         (found.holder, found.holders, found.remaining),
         (None, 0, None)
     );
-    stored.takes(short, None).await;
+    stored.take(short, None).await;
     within(ends(None).await, LEASE);
 }

@@ -12,7 +12,7 @@ use crate::conformance::verbs::owner;
 crate::conformance::on_one_server!(
     a_fence_counter_that_is_spoilt_grants_nothing,
     a_spoilt_counter_leaves_no_ended_lease_in_use,
-    tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved,
+    tokens_follow_the_counter_or_the_clock_and_those_asked_for_are_reserved,
     the_last_tokens_are_given_and_none_that_a_double_cannot_hold,
 );
 
@@ -36,15 +36,15 @@ async fn a_fence_counter_that_is_spoilt_grants_nothing(backend: Backend) {
         for share in WHOLES {
             assert_eq!(stored.fenced(me, share, 1).await, None, "{counter}");
             assert_eq!(stored.number("EXISTS lock:k").await, 0, "{counter}");
-            stored.takes(me, share).await;
+            stored.take(me, share).await;
             assert_eq!(stored.fence(me, share).await, Fenced::Conflict);
             // A waiter that needs a token can't have the lock. One that needs none can.
-            stored.queues(next, share, 1).await;
-            stored.queues(last, share, 0).await;
-            stored.frees(me, share).await;
-            stored.frees(last, share).await;
+            stored.queue(next, share, 1).await;
+            stored.queue(last, share, 0).await;
+            stored.free(me, share).await;
+            stored.free(last, share).await;
         }
-        stored.hears(&[last; WHOLES.len()]).await;
+        stored.await_grants(&[last; WHOLES.len()]).await;
         let both = stored.all(me, &["a", "k"], 1).await;
         assert_eq!(both, AcquiredAll::Conflict(1), "{counter}");
         assert_eq!(stored.server().keys("*").await, [FENCE], "{counter}");
@@ -61,8 +61,8 @@ async fn a_spoilt_counter_leaves_no_ended_lease_in_use(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, gone, rests) = (owner(0, 1), owner(0, 2), owner(0, 3));
     for spoilt in [true, false] {
-        stored.takes(gone, permits(2, 5)).await;
-        stored.takes(rests, permits(1, 5)).await;
+        stored.take(gone, permits(2, 5)).await;
+        stored.take(rests, permits(1, 5)).await;
         stored.command(&format!("ZADD {LOCK} 1 {gone}:2")).await;
         stored.command(&format!("SET {FENCE} x")).await;
         if spoilt {
@@ -72,11 +72,11 @@ async fn a_spoilt_counter_leaves_no_ended_lease_in_use(backend: Backend) {
         }
         assert_eq!(stored.number("ZSCORE lock:k used").await, -1);
         assert_eq!(stored.number("ZCARD lock:k").await, 3);
-        stored.frees(rests, permits(1, 5)).await;
+        stored.free(rests, permits(1, 5)).await;
     }
 }
 
-async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend: Backend) {
+async fn tokens_follow_the_counter_or_the_clock_and_those_asked_for_are_reserved(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
     let day = Duration::from_secs(86400);
@@ -88,31 +88,31 @@ async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend
         let first = stored.fenced(me, share, 3).await.unwrap();
         assert!((before..=micros()).contains(&first), "{before} {first}");
         assert_eq!(counter().await, first + 2);
-        stored.lives(FENCE, day).await;
-        stored.frees(me, share).await;
+        stored.assert_lives(FENCE, day).await;
+        stored.free(me, share).await;
         // A counter ahead of the clock is followed, one by one.
         let ahead = micros() + 3_600_000_000;
         stored.command(&format!("SET {FENCE} {ahead}")).await;
         assert_eq!(stored.fenced(me, share, 3).await, Some(ahead + 1));
         assert_eq!(counter().await, ahead + 3);
-        stored.lives(FENCE, day).await;
+        stored.assert_lives(FENCE, day).await;
         assert_eq!(stored.fence(me, share).await, Fenced::Token(ahead + 4));
         assert_eq!(counter().await, ahead + 4);
         // Also at a hand-over.
-        stored.queues(next, share, 2).await;
-        stored.frees(me, share).await;
+        stored.queue(next, share, 2).await;
+        stored.free(me, share).await;
         let told = async || stored.two.heard[0].0.lock().unwrap().pop();
         eventually("it is told", async || {
             told().await == Some((next, Some(ahead + 5)))
         })
         .await;
         assert_eq!(counter().await, ahead + 6);
-        stored.frees(next, share).await;
+        stored.free(next, share).await;
         let both = stored.all(me, &["k"], 2).await;
         let tokens = vec![Some(ahead + 7)];
         assert_eq!(both, AcquiredAll::granted(tokens));
         assert_eq!(counter().await, ahead + 8);
-        stored.frees(me, None).await;
+        stored.free(me, None).await;
     }
 }
 
@@ -128,7 +128,7 @@ async fn the_last_tokens_are_given_and_none_that_a_double_cannot_hold(backend: B
         stored.command(&format!("SET {FENCE} {counter}")).await;
         assert_eq!(stored.fenced(me, None, tokens).await, first);
         if first.is_some() {
-            stored.frees(me, None).await;
+            stored.free(me, None).await;
         }
     }
     stored.command(&format!("SET {FENCE} 0")).await;

@@ -21,8 +21,8 @@ pub(super) struct Client {
     /// `AcquireTask::confirmed`, as the rest of a first lease that counts from then. 0 also means
     /// "never".
     pub(super) confirmed: u8,
-    /// `AcquireTask::present`.
-    pub(super) present: bool,
+    /// `AcquireTask::may_be_stored`.
+    pub(super) may_be_stored: bool,
     /// `AcquireTask::late`, later the hold's.
     pub(super) unknown: Option<Unknown>,
     /// On their way to the store, in order.
@@ -46,7 +46,7 @@ pub(super) enum Phase {
         left: u8,
         heard: bool,
     },
-    /// Looks again in so many ticks.
+    /// Looks again in this many ticks.
     Waiting {
         look_in: u8,
     },
@@ -104,7 +104,7 @@ impl Client {
             attempt: 0,
             phase: Phase::Idle,
             confirmed: 0,
-            present: false,
+            may_be_stored: false,
             unknown: None,
             out: Vec::new(),
             stray: Vec::new(),
@@ -135,7 +135,7 @@ impl Client {
     }
 
     /// The store publishes a grant.
-    pub(super) fn tell(&mut self, attempt: u8) {
+    pub(super) fn publish_grant(&mut self, attempt: u8) {
         if self.alive && self.linked {
             let link = self.link;
             self.inbound.push(Message::Grant { attempt, link });
@@ -178,7 +178,7 @@ impl Queue {
     pub(super) fn start(&self, client: &mut Client) {
         client.to_come -= 1;
         client.attempt += 1;
-        (client.confirmed, client.present, client.unknown) = (0, false, None);
+        (client.confirmed, client.may_be_stored, client.unknown) = (0, false, None);
         self.ask(client, if self.fair { Mode::Join } else { Mode::Barge });
     }
 
@@ -241,7 +241,7 @@ impl Queue {
         };
         match reply {
             Reply::Granted => {
-                client.present = true;
+                client.may_be_stored = true;
                 let left = if self.makes(Mistake::ValidityFromTheReply) {
                     self.lease
                 } else if self.makes(Mistake::ReplyTrustedAfterItsDeadline) {
@@ -256,7 +256,7 @@ impl Queue {
                 }
             }
             Reply::Busy { queued } => {
-                client.present = queued;
+                client.may_be_stored = queued;
                 let since = self.lease - left;
                 client.confirmed = if queued {
                     self.first_lease.saturating_sub(since)
@@ -283,7 +283,7 @@ impl Queue {
     }
 
     fn hold(&self, client: &mut Client, left: u8) {
-        (client.present, client.confirmed) = (false, 0);
+        (client.may_be_stored, client.confirmed) = (false, 0);
         client.phase = Phase::Holding {
             left,
             renewing: None,
@@ -318,8 +318,8 @@ impl Queue {
     /// `Drop for AcquireTask`.
     pub(super) fn give_up(&self, client: &mut Client) {
         self.note_unknown(client);
-        let undo = client.present || client.unknown.is_some();
-        let forgets = self.makes(Mistake::NoUndoOfUnknown) && !client.present;
+        let undo = client.may_be_stored || client.unknown.is_some();
+        let forgets = self.makes(Mistake::NoUndoOfUnknown) && !client.may_be_stored;
         if undo && !forgets {
             self.end(client, Verb::Abandon, true);
         } else {

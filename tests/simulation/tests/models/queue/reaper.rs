@@ -21,7 +21,7 @@ impl Queue {
     /// Ends a hold or an attempt in the background, by a release or an undo.
     pub(super) fn end(&self, client: &mut Client, verb: Verb, first: bool) {
         client.stop_waiting_for(client.attempt, |verb| verb == Verb::Renew);
-        (client.phase, client.present, client.confirmed) = (Phase::Idle, false, 0);
+        (client.phase, client.may_be_stored, client.confirmed) = (Phase::Idle, false, 0);
         client.jobs.push(Job {
             attempt: client.attempt,
             verb,

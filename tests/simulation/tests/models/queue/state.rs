@@ -13,18 +13,18 @@ pub(super) struct Owner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Hold {
+pub(super) struct ModelHold {
     pub(super) owner: Owner,
     pub(super) left: u8,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
-    pub(super) lock: Option<Hold>,
+    pub(super) lock: Option<ModelHold>,
     pub(super) queue: Vec<Owner>,
-    /// Places that the store passes over until their clients are heard.
-    pub(super) passed_over: Vec<Owner>,
-    /// Places that may be passed over: the store has not heard their clients since.
+    /// Suspended places: their clients are not heard.
+    pub(super) suspended: Vec<Owner>,
+    /// Places that may be suspended: the store has not heard their clients since.
     pub(super) unheard: Vec<Owner>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,
@@ -43,7 +43,7 @@ impl State {
     /// Removes a place from the queue.
     pub(super) fn vacate(&mut self, owner: Owner) {
         self.queue.retain(|place| *place != owner);
-        self.passed_over.retain(|place| *place != owner);
+        self.suspended.retain(|place| *place != owner);
         self.unheard.retain(|place| *place != owner);
     }
 
@@ -98,7 +98,7 @@ impl Hash for State {
         order.iter().for_each(|at| self.clients[*at].hash(hasher));
         let lock = self.lock.map(|hold| (name(&hold.owner), hold.left));
         (lock, names(&self.queue), names(&self.arrived)).hash(hasher);
-        (names(&self.passed_over), names(&self.unheard)).hash(hasher);
+        (names(&self.suspended), names(&self.unheard)).hash(hasher);
         let notes = (self.overtaken, self.ended_by_another, self.astray);
         (self.faults, notes).hash(hasher);
     }

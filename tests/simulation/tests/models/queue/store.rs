@@ -1,7 +1,7 @@
 //! What the store does with one command: `acquire.lua`, `renew.lua`, `release.lua`, `abandon.lua`
 //! and `hand_over` in `lib.lua`, for an exclusive lock.
 
-use super::{Hold, Mistake, Mode, Owner, Queue, State};
+use super::{Mistake, Mode, ModelHold, Owner, Queue, State};
 
 /// A client's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,8 +59,8 @@ impl Queue {
     fn acquire(&self, state: &mut State, owner: Owner, mode: Mode) -> Reply {
         if mode == Mode::Join && state.queue.contains(&owner) {
             state.unheard.retain(|place| place.client != owner.client);
-            if !self.makes(Mistake::PassedOverForEver) {
-                state.passed_over.clone_from(&state.unheard);
+            if !self.makes(Mistake::SuspendedForEver) {
+                state.suspended.clone_from(&state.unheard);
             }
         }
         let mine = match &state.lock {
@@ -104,7 +104,7 @@ impl Queue {
         let turn = |state: &State| {
             let mut places = state.queue.iter();
             places
-                .find(|place| !state.passed_over.contains(place))
+                .find(|place| !state.suspended.contains(place))
                 .copied()
         };
         while let Some(first) = turn(state) {
@@ -117,7 +117,7 @@ impl Queue {
             state.vacate(first);
             if state.clients[usize::from(first.client)].listening {
                 self.grant(state, first, self.first_lease, true);
-                state.clients[usize::from(first.client)].tell(first.attempt);
+                state.clients[usize::from(first.client)].publish_grant(first.attempt);
             } else {
                 state.arrived.retain(|place| *place != first);
             }
@@ -138,6 +138,6 @@ impl Queue {
             });
         state.overtaken |= in_order && ahead;
         state.arrived.retain(|place| *place != owner);
-        state.lock = Some(Hold { owner, left });
+        state.lock = Some(ModelHold { owner, left });
     }
 }

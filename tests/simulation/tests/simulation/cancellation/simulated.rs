@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient, LockError};
 use lock_testkit::polled;
 
-use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, waits_for_ever};
+use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, wait_for_ever};
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
@@ -20,7 +20,7 @@ enum State {
     Free,
     /// Another client has the lock until the future is dropped.
     Held,
-    /// Another client has the lock for so many milliseconds. Then it is handed over.
+    /// Another client has the lock for this many milliseconds. Then it is handed over.
     HandedOver(u64),
     /// Another client waits for the lock.
     Wanted,
@@ -28,7 +28,7 @@ enum State {
     Slow,
     /// No reply arrives until the future is dropped.
     NoReply,
-    /// The connection is cut after so many milliseconds. What was under way arrives later.
+    /// The connection is cut after this many milliseconds. What was under way arrives later.
     Cut(u64),
 }
 
@@ -238,8 +238,8 @@ fn with_a_connection_that_is_cut() {
 #[test]
 fn an_undo_that_is_not_carried_out_is_found() {
     for mistake in [Mistake::NeverUndoes, Mistake::LeavesThePlace] {
-        // A place whose wait has ended is passed over anyway.
-        let acquire = waits_for_ever();
+        // A place whose wait has ended is dropped anyway.
+        let acquire = wait_for_ever();
         let found = (0..60).any(|ms| {
             let until = Until::Time(ms * MS);
             let outcome = drop_one(&acquire, State::Held, until, Some(mistake));

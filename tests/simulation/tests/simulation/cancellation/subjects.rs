@@ -54,7 +54,7 @@ macro_rules! subject {
     };
 }
 
-pub(super) fn waits_for_ever() -> Case {
+pub(super) fn wait_for_ever() -> Case {
     case(
         "acquire that waits for ever",
         subject!(|c| c.lock("k").wait_forever().acquire()),

@@ -15,7 +15,7 @@ use crate::couriers::{Command, Deliver};
 use crate::world::{now, sleep_until};
 
 /// An acquire that has not arrived by the end of its lease counts as lost in the engine.
-fn expires(request: &Request) -> Option<Instant> {
+fn expiry(request: &Request) -> Option<Instant> {
     let after = match request {
         Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
         // The place of a vanished process is forgotten after a minute.
@@ -69,7 +69,7 @@ impl Wires {
         request: Request,
         by: Instant,
     ) -> impl Future<Output = Result<Answer<Reply>, Failure>> + Send + use<> {
-        let (name, expires, is_try) = (request.verb(), expires(&request), is_try(&request));
+        let (name, expires, is_try) = (request.verb(), expiry(&request), is_try(&request));
         let sent = now();
         let wires = Arc::clone(self);
         async move {

@@ -22,7 +22,7 @@ use crate::rng::Rng;
 use crate::server::Server;
 use crate::world::{World, now, sleep, sleep_until};
 
-/// After so many commands in a row without an answer, the connection is replaced, as in the Redis
+/// After this many commands in a row without an answer, the connection is replaced, as in the Redis
 /// store.
 const SILENT_COMMANDS: u32 = 2;
 

@@ -48,7 +48,7 @@ impl Wires {
             let at = self.world.all_wires().into_iter();
             let at = at.filter(|other| other.number == self.number);
             for other in at.filter(|other| other.is_of(second) && other.client != self.client) {
-                other.tell(second, token, delay);
+                other.notify(second, token, delay);
             }
         }
         self.put(wire, Link(state.link), owner, token, delay);
@@ -59,7 +59,7 @@ impl Wires {
         owner.client == id(self.client)
     }
 
-    fn tell(&self, owner: Owner, token: Option<u64>, delay: Duration) {
+    fn notify(&self, owner: Owner, token: Option<u64>, delay: Duration) {
         let state = self.state();
         if let Some(wire) = &state.wire {
             self.put(wire, Link(state.link), owner, token, delay);

@@ -10,7 +10,7 @@ use crate::schedule::{Command, Outcome, Schedule};
 
 /// One command, as one of its owners sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Step<'s> {
+pub(crate) struct OwnerStep<'s> {
     pub(crate) command: &'s Command,
     pub(crate) means: Means,
     pub(crate) lease: u64,
@@ -30,7 +30,7 @@ pub(crate) enum Means {
     Nothing,
 }
 
-pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
+pub(crate) fn meaning(command: &Command, at: usize, lease: u64) -> Means {
     let reply = match &command.outcome {
         Outcome::Answered { reply, .. } => reply,
         Outcome::Failed { unknown: true, .. } | Outcome::Dropped { .. } => return Means::Unknown,
@@ -71,14 +71,14 @@ pub(crate) fn trusted(lease: u64) -> u64 {
 }
 
 /// What each owner sent, in its order.
-pub(crate) fn owners(schedule: &Schedule) -> BTreeMap<Owner, Vec<Step<'_>>> {
-    let mut owners = BTreeMap::<Owner, Vec<Step<'_>>>::new();
+pub(crate) fn owners(schedule: &Schedule) -> BTreeMap<Owner, Vec<OwnerStep<'_>>> {
+    let mut owners = BTreeMap::<Owner, Vec<OwnerStep<'_>>>::new();
     for command in commands(schedule) {
         let lease = command.request.lease().unwrap_or_default().as_millis();
         let lease = u64::try_from(lease).unwrap();
         for (at, claim) in command.request.claims().enumerate() {
-            let means = means(command, at, lease);
-            owners.entry(claim.owner).or_default().push(Step {
+            let means = meaning(command, at, lease);
+            owners.entry(claim.owner).or_default().push(OwnerStep {
                 command,
                 means,
                 lease,
@@ -89,7 +89,7 @@ pub(crate) fn owners(schedule: &Schedule) -> BTreeMap<Owner, Vec<Step<'_>>> {
 }
 
 /// The last step that set the lease of a hold, if the hold still exists as far as its owner knows.
-pub(crate) fn leased<'a, 's>(before: &'a [Step<'s>]) -> Option<&'a Step<'s>> {
+pub(crate) fn leased<'a, 's>(before: &'a [OwnerStep<'s>]) -> Option<&'a OwnerStep<'s>> {
     let last = before
         .iter()
         .rev()

@@ -88,7 +88,7 @@ fn undone() -> Outcome {
     answered(Reply::Abandon(Released::Released))
 }
 
-fn asks(at: u64, wait: u64, ended: u64) -> Line {
+fn ask(at: u64, wait: u64, ended: u64) -> Line {
     Line::Ask(Ask {
         at,
         wait: Some(wait),
@@ -99,9 +99,9 @@ fn asks(at: u64, wait: u64, ended: u64) -> Line {
 
 /// Checks that a schedule of these lines, which ends after ten seconds, breaks exactly these rules.
 #[track_caller]
-fn breaks(lines: Vec<Line>, rules: &[&str]) {
+fn assert_broken(lines: Vec<Line>, rules: &[&str]) {
     let asked = lines.iter().any(|line| matches!(line, Line::Ask(_)));
-    let whole = (!asked).then(|| asks(0, 10_000, 10_000));
+    let whole = (!asked).then(|| ask(0, 10_000, 10_000));
     let schedule = Schedule {
         title: String::new(),
         lines: whole.into_iter().chain(lines).collect(),
@@ -115,7 +115,7 @@ fn breaks(lines: Vec<Line>, rules: &[&str]) {
 #[test]
 fn a_whole_life_breaks_none() {
     let lines = vec![
-        asks(0, 3000, 1000),
+        ask(0, 3000, 1000),
         acquire(0, QUEUED),
         command(500, 500, Request::Acquire(request()), LOST),
         acquire(1000, GRANTED),
@@ -125,7 +125,7 @@ fn a_whole_life_breaks_none() {
         abandon(3500, DOWN),
         abandon(5500, undone()),
     ];
-    breaks(lines, &[]);
+    assert_broken(lines, &[]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_command_without_time_and_one_with_too_much() {
     for within in [0, 501] {
         let acquired = answered(Reply::Acquire(GRANTED));
         let line = command(0, within, Request::Acquire(request()), acquired);
-        breaks(vec![line], &["a_command_has_a_time_limit"]);
+        assert_broken(vec![line], &["a_command_has_a_time_limit"]);
     }
 }
 
@@ -141,7 +141,7 @@ fn a_command_without_time_and_one_with_too_much() {
 fn an_acquire_after_the_wait_or_after_its_request() {
     let late = |ended| {
         vec![
-            asks(0, 1000, ended),
+            ask(0, 1000, ended),
             acquire(0, QUEUED),
             acquire(1001, GRANTED),
         ]
@@ -150,37 +150,37 @@ fn an_acquire_after_the_wait_or_after_its_request() {
         "nothing_is_asked_for_after_the_wait",
         "a_command_ends_with_its_request",
     ];
-    breaks(late(2000), &rules);
-    breaks(late(900), &rules);
+    assert_broken(late(2000), &rules);
+    assert_broken(late(900), &rules);
 }
 
 #[test]
 fn a_command_that_outlives_its_request() {
-    let lines = vec![asks(0, 1000, 1000), acquire(501, GRANTED)];
-    breaks(lines, &["a_command_ends_with_its_request"]);
+    let lines = vec![ask(0, 1000, 1000), acquire(501, GRANTED)];
+    assert_broken(lines, &["a_command_ends_with_its_request"]);
 }
 
 #[test]
 fn a_try_that_asks_twice() {
     let lines = vec![
-        asks(0, 0, 0),
+        ask(0, 0, 0),
         acquire(0, QUEUED),
         acquire(0, QUEUED),
         abandon(0, undone()),
     ];
-    breaks(lines, &["a_try_asks_once"]);
+    assert_broken(lines, &["a_try_asks_once"]);
 }
 
 #[test]
 fn a_second_acquire_instead_of_a_renewal() {
     let lines = vec![acquire(0, GRANTED), acquire(1000, GRANTED)];
-    breaks(lines, &["a_grant_is_asked_for_once"]);
+    assert_broken(lines, &["a_grant_is_asked_for_once"]);
 }
 
 #[test]
 fn renewals_that_are_late_or_early() {
     let rules = ["a_renewal_comes_at_a_third_of_the_lease"];
-    breaks(
+    assert_broken(
         vec![
             acquire(0, GRANTED),
             renew(1100, 500, Renewed::Renewed),
@@ -194,13 +194,13 @@ fn renewals_that_are_late_or_early() {
         renew(1900, 500, Renewed::Renewed),
         release(2000),
     ];
-    breaks(early, &rules);
+    assert_broken(early, &rules);
 }
 
 #[test]
 fn a_watchdog_that_falls_asleep() {
     let lines = vec![acquire(0, GRANTED), renew(1000, 500, Renewed::Renewed)];
-    breaks(lines, &["what_is_renewed_is_renewed_again"]);
+    assert_broken(lines, &["what_is_renewed_is_renewed_again"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_renewal_after_the_deadline() {
         renew(2000, 300, Renewed::Unanswered),
         renew(2968, 5, Renewed::Unanswered),
     ];
-    breaks(lines, &["a_renewal_comes_before_the_deadline"]);
+    assert_broken(lines, &["a_renewal_comes_before_the_deadline"]);
 }
 
 #[test]
@@ -222,14 +222,14 @@ fn a_renewal_that_takes_all_that_is_left() {
         renew(2000, 400, Renewed::Renewed),
         release(2100),
     ];
-    breaks(lines, &["a_renewal_leaves_time_for_another"]);
+    assert_broken(lines, &["a_renewal_leaves_time_for_another"]);
 }
 
 #[test]
 fn a_renewal_of_what_is_gone() {
     let gone = |at| renew(at, 500, Renewed::Gone);
     let lines = vec![acquire(0, GRANTED), gone(1000), gone(1100)];
-    breaks(lines, &["what_is_gone_is_not_renewed"]);
+    assert_broken(lines, &["what_is_gone_is_not_renewed"]);
 }
 
 #[test]
@@ -239,20 +239,20 @@ fn a_renewal_after_the_release() {
         release(900),
         renew(1000, 500, Renewed::Gone),
     ];
-    breaks(lines, &["a_release_is_the_last_word"]);
+    assert_broken(lines, &["a_release_is_the_last_word"]);
 }
 
 #[test]
 fn a_lost_reply_and_a_place_that_is_not_undone() {
     let lost = command(0, 500, Request::Acquire(request()), LOST);
-    breaks(vec![lost], &["what_may_be_held_is_undone"]);
-    let lines = vec![asks(0, 1000, 1000), acquire(0, QUEUED)];
-    breaks(lines, &["what_may_be_held_is_undone"]);
+    assert_broken(vec![lost], &["what_may_be_held_is_undone"]);
+    let lines = vec![ask(0, 1000, 1000), acquire(0, QUEUED)];
+    assert_broken(lines, &["what_may_be_held_is_undone"]);
 }
 
 #[test]
 fn an_undo_that_is_given_up() {
     let lost = command(0, 500, Request::Acquire(request()), LOST);
     let lines = vec![lost, abandon(500, DOWN), abandon(550, DOWN)];
-    breaks(lines, &["an_undo_is_repeated_until_it_is_answered"]);
+    assert_broken(lines, &["an_undo_is_repeated_until_it_is_answered"]);
 }

@@ -16,10 +16,10 @@ async fn patient() -> (Arc<RecordingStore>, LockClient) {
 }
 
 #[test]
-fn a_hold_that_is_released_or_dropped_is_passed_on_without_a_command() {
+fn a_hold_that_is_released_or_dropped_is_handed_off_without_a_command() {
     simulated(async {
         let (store, client) = patient().await;
-        let request = || store.asks(WAIT, client.lock("k").acquire());
+        let request = || store.ask(WAIT, client.lock("k").acquire());
         let guard = request().await.unwrap();
         let next = tokio::spawn(request());
         let last = tokio::spawn(request());
@@ -37,10 +37,10 @@ fn a_hold_that_is_released_or_dropped_is_passed_on_without_a_command() {
 }
 
 #[test]
-fn a_permit_is_not_passed_on() {
+fn a_permit_is_not_handed_off() {
     simulated(async {
         let (store, client) = patient().await;
-        let request = || store.asks(WAIT, client.semaphore("s", 1).permit().acquire());
+        let request = || store.ask(WAIT, client.semaphore("s", 1).permit().acquire());
         let guard = request().await.unwrap();
         let next = tokio::spawn(request());
         ms(1).await;
@@ -53,14 +53,14 @@ fn a_permit_is_not_passed_on() {
 }
 
 #[test]
-fn a_task_that_is_passed_a_hold_without_a_token_fetches_the_tokens_of_all() {
+fn a_task_that_is_handed_a_hold_without_a_token_fetches_the_tokens_of_all() {
     simulated(async {
         for (behind, expected) in [(0, 1), (1, 5)] {
             let (store, client) = patient().await;
             store.title(format!("{behind} behind"));
-            let first = store.asks(WAIT, client.lock("k").acquire());
+            let first = store.ask(WAIT, client.lock("k").acquire());
             let guard = first.await.unwrap();
-            let request = || store.asks(WAIT, client.lock("k").fenced().acquire());
+            let request = || store.ask(WAIT, client.lock("k").fenced().acquire());
             let next = tokio::spawn(request());
             ms(1).await;
             let others: Vec<_> = (0..behind).map(|_| tokio::spawn(request())).collect();
@@ -89,17 +89,17 @@ fn a_task_that_is_passed_a_hold_without_a_token_fetches_the_tokens_of_all() {
 }
 
 /// The first task has had the key without a token, so the next one, which wants one, asks the store
-/// to end that hold `after` so many milliseconds of its `wait`.
+/// to end that hold `after` this many milliseconds of its `wait`.
 async fn ended_by_the_next(
     wait: u64,
     after: u64,
     meets: impl FnOnce(&RecordingStore),
 ) -> Arc<RecordingStore> {
     let (store, client) = patient().await;
-    let first = store.asks(WAIT, client.lock("k").acquire());
+    let first = store.ask(WAIT, client.lock("k").acquire());
     let guard = first.await.unwrap();
     let next = client.lock("k").fenced().wait(of(wait)).acquire();
-    let next = tokio::spawn(store.asks(wait, next));
+    let next = tokio::spawn(store.ask(wait, next));
     ms(after).await;
     store.seen();
     meets(&store);
@@ -115,7 +115,7 @@ fn a_hold_that_a_command_has_ended_is_not_released_once_more() {
         let busy = || Reply::Acquire(Acquired::Busy(Busy::new(None, true)));
         let conflict = || Reply::Acquire(Acquired::Conflict);
         for (name, reply) in [("busy", busy()), ("conflict", conflict())] {
-            let store = ended_by_the_next(2500, 1, |store| store.answers(reply)).await;
+            let store = ended_by_the_next(2500, 1, |store| store.answer(reply)).await;
             store.title(name);
             let seen = store.seen();
             let instead: Vec<_> = seen.iter().filter_map(instead_of).collect();
@@ -151,9 +151,9 @@ fn a_hold_that_a_lost_command_may_not_have_ended_is_released_at_once() {
 fn a_hold_is_released_if_the_command_that_was_to_end_it_is_given_up() {
     simulated(async {
         let (store, client) = patient().await;
-        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
         let next = client.lock("k").fenced().acquire();
-        let next = tokio::spawn(store.asks(WAIT, next));
+        let next = tokio::spawn(store.ask(WAIT, next));
         ms(1).await;
         store.next("acquire", &[Fate::Silence]);
         guard.release().await.unwrap();
@@ -166,7 +166,7 @@ fn a_hold_is_released_if_the_command_that_was_to_end_it_is_given_up() {
 }
 
 #[test]
-fn a_hold_that_stays_or_that_may_be_undone_is_not_passed_on() {
+fn a_hold_that_stays_or_that_may_be_undone_is_not_handed_off() {
     simulated(async {
         for stays in [true, false] {
             let (store, client) = patient().await;
@@ -181,8 +181,8 @@ fn a_hold_that_stays_or_that_may_be_undone_is_not_passed_on() {
             } else {
                 store.next("acquire", &[Fate::Lost]);
             }
-            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
-            let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+            let guard = store.ask(WAIT, request.acquire()).await.unwrap();
+            let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
             ms(100).await;
             store.seen();
             guard.release().await.unwrap();
@@ -198,10 +198,10 @@ fn a_hold_that_stays_or_that_may_be_undone_is_not_passed_on() {
 fn who_waits_for_a_hold_of_its_process_asks_when_something_was_freed() {
     simulated(async {
         let (store, client) = patient().await;
-        let _guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
-        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let _guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let first = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(1).await;
-        let second = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        let second = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
         ms(100).await;
         store.seen();
         store.is_freed("k");
@@ -213,15 +213,15 @@ fn who_waits_for_a_hold_of_its_process_asks_when_something_was_freed() {
 }
 
 #[test]
-fn a_hold_that_was_extended_for_longer_than_the_next_one_asked_for_is_not_passed_on() {
+fn a_hold_that_was_extended_for_longer_than_the_next_one_asked_for_is_not_handed_off() {
     simulated(async {
         // The next one asks a millisecond later for 30 s.
         for (extended, ended) in [(29_000, false), (30_001, false), (90_000, true)] {
             let (store, client) = patient().await;
             store.title(format!("extended for {extended}"));
-            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             guard.extend(of(extended)).await.unwrap();
-            let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+            let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
             ms(1).await;
             store.seen();
             guard.release().await.unwrap();
@@ -252,15 +252,15 @@ fn a_hold_that_nobody_uses_is_released_for_as_long_as_the_store_may_keep_it() {
         for (extended, until) in [(None, 30_000), (Some(90_000), 90_000)] {
             let (store, client) = patient().await;
             store.title(format!("extended for {extended:?}"));
-            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
             if let Some(extended) = extended {
                 guard.extend(of(extended)).await.unwrap();
             }
             let next = client.lock("k").fenced().wait(of(700)).acquire();
-            let next = tokio::spawn(store.asks(700, next));
+            let next = tokio::spawn(store.ask(700, next));
             ms(1).await;
-            store.always("acquire", Fate::Silence);
-            store.always("release", DOWN);
+            store.set_usual("acquire", Fate::Silence);
+            store.set_usual("release", DOWN);
             guard.release().await.unwrap();
             drop(next.await.unwrap());
             ms(120_000).await;
@@ -282,7 +282,7 @@ fn other_processes_have_their_turn_when_the_time_of_a_tenure_is_over_to_the_inst
             let (store, client) =
                 RecordingStore::open_with(|builder| builder.local_tenure(4, of(1000))).await;
             store.title(format!("released at {released}"));
-            let request = || store.asks(WAIT, client.lock("k").acquire());
+            let request = || store.ask(WAIT, client.lock("k").acquire());
             let guard = request().await.unwrap();
             ms(100).await;
             let next = tokio::spawn(request());
@@ -297,10 +297,10 @@ fn other_processes_have_their_turn_when_the_time_of_a_tenure_is_over_to_the_inst
 }
 
 #[test]
-fn other_processes_have_their_turn_after_so_many_handoffs() {
+fn other_processes_have_their_turn_at_the_limit_of_handoffs() {
     simulated(async {
         let (store, client) = patient().await;
-        let request = || store.asks(WAIT, client.lock("k").acquire());
+        let request = || store.ask(WAIT, client.lock("k").acquire());
         let mut guard = request().await.unwrap();
         let waiting: Vec<_> = (0..5).map(|_| tokio::spawn(request())).collect();
         ms(1).await;
@@ -314,17 +314,17 @@ fn other_processes_have_their_turn_after_so_many_handoffs() {
 }
 
 #[test]
-fn a_hold_with_less_than_half_of_its_lease_left_is_not_passed_on() {
+fn a_hold_with_less_than_half_of_its_lease_left_is_not_handed_off() {
     simulated(async {
         for (released, passed) in [(3300, true), (5000, false)] {
             let (store, client) = patient().await;
             store.title(format!("released at {released}"));
             let first = client.lock("k").lease(of(10_000)).renew(false).acquire();
-            let guard = store.asks(WAIT, first).await.unwrap();
+            let guard = store.ask(WAIT, first).await.unwrap();
             // It waits for a hand-off for a quarter of its wait.
             let next = client.lock("k").lease(of(10_000)).renew(true);
             let next = next.wait(of(40_000));
-            let next = tokio::spawn(store.asks(40_000, next.acquire()));
+            let next = tokio::spawn(store.ask(40_000, next.acquire()));
             ms(released).await;
             store.seen();
             guard.release().await.unwrap();

@@ -1,0 +1,127 @@
+//! [`Revocations`]: what other clients demand of this one's holds, and what they answer to it.
+
+use std::collections::HashMap;
+
+use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Owner, RevokeAnswer};
+use tokio::sync::{Notify, mpsc};
+
+/// So many demands of others wait. The rest gets no answer, and is sent again.
+const DEMANDS: usize = 64;
+
+/// The demands and the answers of a client.
+#[derive(Debug)]
+pub(crate) struct Revocations {
+    demands: mpsc::Sender<Demand>,
+    /// The holds that calls of this client want to end.
+    asked: Mutex<HashMap<Owner, AskedHold>>,
+    /// An answer has come.
+    pub(super) heard: Notify,
+}
+
+/// What is known of a hold that is to end, and how many calls want to know it.
+#[derive(Debug, Default)]
+struct AskedHold {
+    calls: usize,
+    answered: Option<Answered>,
+}
+
+/// Another client wants the end of a hold.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    pub(super) key: LockKey,
+    pub(super) asker: ClientId,
+    pub(super) owner: Owner,
+    pub(super) only: Option<Box<str>>,
+}
+
+/// Demands of others, for the task that carries them out.
+pub(crate) type Demands = mpsc::Receiver<Demand>;
+
+/// What a holder's client says.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    pub(super) answer: RevokeAnswer,
+    pub(super) name: Box<str>,
+}
+
+/// Answers about these holds are listened to, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Listening<'r> {
+    revocations: &'r Revocations,
+    owners: Vec<Owner>,
+}
+
+impl Revocations {
+    pub(crate) fn new() -> (Self, Demands) {
+        let (demands, carried_out) = mpsc::channel(DEMANDS);
+        let revocations = Self {
+            demands,
+            asked: Mutex::default(),
+            heard: Notify::new(),
+        };
+        (revocations, carried_out)
+    }
+
+    /// Another client says something about a revocation.
+    pub(super) fn told(&self, message: ClientMessage) {
+        match message {
+            ClientMessage::Revoke {
+                key,
+                asker,
+                owner,
+                only,
+            } => {
+                let _ = self.demands.try_send(Demand {
+                    key,
+                    asker,
+                    owner,
+                    only,
+                });
+            }
+            ClientMessage::Revoking {
+                owner,
+                name,
+                answer,
+                ..
+            } => {
+                // Nobody else is believed to be asked.
+                if let Some(known) = self.asked.lock().get_mut(&owner) {
+                    known.answered = Some(Answered { answer, name });
+                }
+                self.heard.notify_waiters();
+            }
+            ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {}
+        }
+    }
+
+    pub(super) fn listen(&self, owners: impl Iterator<Item = Owner>) -> Listening<'_> {
+        let owners: Vec<_> = owners.collect();
+        let mut asked = self.asked.lock();
+        for owner in &owners {
+            asked.entry(*owner).or_default().calls += 1;
+        }
+        drop(asked);
+        Listening {
+            revocations: self,
+            owners,
+        }
+    }
+
+    pub(super) fn answered(&self, owner: Owner) -> Option<Answered> {
+        self.asked.lock().get(&owner)?.answered.clone()
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut asked = self.revocations.asked.lock();
+        for owner in &self.owners {
+            if let Some(known) = asked.get_mut(owner) {
+                known.calls -= 1;
+                if known.calls == 0 {
+                    asked.remove(owner);
+                }
+            }
+        }
+    }
+}
