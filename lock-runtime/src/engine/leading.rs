@@ -8,7 +8,7 @@ use lock_store::{Instant, LockKey, StoreErrorKind};
 use super::Engine;
 use super::timing::Retry;
 use crate::config::Resolved;
-use crate::error::LockError;
+use crate::error::{LockError, LostReason};
 use crate::observe::{LockKind, Subject, TermEnd, What};
 
 /// Stands for a lock whenever it does not have it.
@@ -19,6 +19,8 @@ pub(crate) struct Candidate {
     retry: Retry,
     /// The store fails, and that was logged.
     failing: bool,
+    /// Its lock was revoked: it leaves the next term to others.
+    revoked: bool,
 }
 
 /// A hold of a candidate, from before the first poll of its body to the body's end.
@@ -37,6 +39,7 @@ impl Candidate {
             lease: options.lease,
             retry: Retry::default(),
             failing: false,
+            revoked: false,
         }
     }
 
@@ -55,7 +58,9 @@ impl Candidate {
     }
 
     /// A lock that is lost as soon as it is had costs the store no more than one that fails.
-    pub(crate) fn note_lost(&mut self, lasted: Duration) {
+    pub(crate) fn note_lost(&mut self, lost: &LockError, lasted: Duration) {
+        let reason = LostReason::Revoked;
+        self.revoked = matches!(lost, LockError::Lost { reason: why, .. } if *why == reason);
         self.failing = false;
         if lasted >= self.lease {
             self.retry = Retry::default();
@@ -78,7 +83,10 @@ impl Candidate {
     /// Until it may stand again, or a shutdown has begun.
     pub(crate) async fn rest(&mut self) {
         let clock = &self.engine.clock;
-        let again = self.retry.again_at(clock.now());
+        let again = match std::mem::take(&mut self.revoked) {
+            true => clock.now() + self.lease,
+            false => self.retry.again_at(clock.now()),
+        };
         let _ = clock.by(again, self.engine.closing()).await;
     }
 }

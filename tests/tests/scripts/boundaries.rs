@@ -8,8 +8,8 @@ async fn a_share_is_over_at_the_end_of_its_lease() {
     let share = format!("{}:1", owner(A));
     let token = (NOW - 1).to_string();
     for (now, renewed, seen, fenced) in [
-        (NOW - 1, "[1]", format!("[{share}, 1, 0, 1]"), &*token),
-        (NOW, "[0]", "[nil, -2, 0, 0]".to_owned(), "nil"),
+        (NOW - 1, "[1]", format!("[{share}, 1, 0, 1, 1, 5]"), &*token),
+        (NOW, "[0]", "[nil, -2, 0, 0, 0, 0]".to_owned(), "nil"),
     ] {
         stage.command("DEL k f").await;
         stage
@@ -70,7 +70,7 @@ async fn the_first_moment_counts_as_heard_and_as_waiting() {
     let place = format!("{}:1000:0", owner(A));
     stage.queue(&[(0, &place), (HEARD, A)]).await;
     let seen = stage.run("INSPECT", &KEYS, []).await;
-    assert_eq!(seen.reply, "[nil, -2, 1, 0]");
+    assert_eq!(seen.reply, "[nil, -2, 1, 0, 0, 0]");
     // With its last place, a queue ends, and the records of clients with it, also if they are too
     // young to be forgotten.
     stage.now = 1;

@@ -14,9 +14,11 @@ impl Lock {
     ///
     /// It waits for the lock without end, through outages of the store too. One hold is a *term*.
     /// When the lock is lost, the body is stopped, and this stands for the lock again: after 50 ms
-    /// at first, and up to 2 s if terms end sooner than one lease or the store fails. So the body
-    /// runs once for each term. Make it take up what the last term may have left half done. Who
-    /// leads next may begin while a request of the last leader is still on its way: see
+    /// at first, and up to 2 s if terms end sooner than one lease or the store fails. After a
+    /// [`revoke`](crate::LockClient::revoke) it leaves the lock to others for one lease.
+    ///
+    /// So the body runs once for each term. Make it take up what the last term may have left half
+    /// done. Who leads next may begin while a request of the last leader is still on its way: see
     /// [`fenced`](Self::fenced).
     ///
     /// It ends when the body returns, with its output. A term is renewed, also with a
@@ -82,7 +84,7 @@ impl Lock {
                     let lasted = term.end(how);
                     match result {
                         Err(lost) if lost.is_lost() && !lost.body_ended() => {
-                            candidate.note_lost(lasted);
+                            candidate.note_lost(&lost, lasted);
                         }
                         result => return result,
                     }

@@ -16,6 +16,7 @@ super::on_every_store!(
     leading_ends_with_its_body_or_a_shutdown,
     leading_ends_with_what_does_not_pass_and_runs_no_body,
     a_body_that_returns_after_its_loss_ends_leading,
+    a_revoked_leader_leaves_the_next_term_to_others,
 );
 
 super::without_a_queue!(
@@ -203,4 +204,17 @@ async fn a_body_that_returns_after_its_loss_ends_leading(store: Backend) {
     };
     assert_eq!(reason, LostReason::Expired);
     assert_eq!(Arc::strong_count(&terms), 2, "its body ran once");
+}
+
+async fn a_revoked_leader_leaves_the_next_term_to_others(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let (says, mut heard) = unbounded_channel();
+    let leads = candidate(1, client.lock("k").lease(2 * LEASE), &says);
+    assert_eq!(next(&mut heard).await, Said::Began(1));
+    let since = std::time::Instant::now();
+    other.revoke("k", Duration::from_secs(30)).await.unwrap();
+    assert_eq!(next(&mut heard).await, Said::Stopped(1));
+    assert_eq!(next(&mut heard).await, Said::Began(1));
+    assert!(since.elapsed() >= 2 * LEASE, "{:?}", since.elapsed());
+    leads.abort();
 }

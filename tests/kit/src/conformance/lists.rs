@@ -75,6 +75,7 @@ const BESIDES: &[(&str, Needs)] = &[
     ("outages::", Needs::Failures),
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
+    ("leaders::a_revoked_leader", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
     ("revoking::", Needs::Messages),
     ("turns::a_passed_hold_lives", Needs::ExactLeases),
