@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockError, Rate, rate_limited};
+use lock_runtime::{LockError, Rate, distributed_lock, rate_limited};
 
 const LIMIT: Rate = Rate::at_most(5, Duration::from_secs(1));
 
@@ -51,7 +51,7 @@ async fn with_a_burst() -> Result<(), LockError> {
     Ok(())
 }
 
-#[lock_runtime::distributed_lock(key = "a", limit = 5)]
+#[distributed_lock(key = "a", limit = 5)]
 async fn of_a_lock() -> Result<(), LockError> {
     Ok(())
 }
