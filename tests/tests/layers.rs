@@ -91,10 +91,6 @@ const SHARED: [(&str, &[&str]); 3] = [
         ],
     ),
     (
-        "users have one, and stores reply one: a file that needs both says whose",
-        &["Inspection"],
-    ),
-    (
         "hidden, and written out by the attribute: the name stands in no code of a person",
         &["Released"],
     ),

@@ -198,9 +198,9 @@ impl Queue {
     pub(super) fn forget(&mut self, number: usize) {
         let request = &mut self.requests[number];
         request.has_sender = false;
-        (request.waker, request.deadline) = (None, None);
+        // Its number may be another request's next.
+        (request.waker, request.deadline, request.outcome) = (None, None, None);
         if !request.is_awaited {
-            request.outcome = None;
             self.free.push(number);
         }
     }
@@ -330,4 +330,30 @@ impl Queue {
 /// The reply did not come in time.
 fn not_answered() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_store::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_used_again_without_the_outcome_of_the_request_before() {
+        let mut queue = Queue::new(None, Duration::from_millis(500));
+        let (ping, now) = (Command::new("PING"), Instant::from_nanos(0));
+        let limits = Limits {
+            by: now,
+            late: now,
+            patience: now,
+            is_repeated: true,
+        };
+        let number = queue.add(&ping, None, Some(limits));
+        // Its time is over. Then its sender goes, and the reply comes.
+        queue.look(now, false);
+        queue.forget(number);
+        assert!(queue.settle(Value::Okay, &mut Vec::new()));
+        assert_eq!(queue.add(&ping, None, None), number);
+        assert!(queue.poll(number, Waker::noop()).is_none());
+    }
 }

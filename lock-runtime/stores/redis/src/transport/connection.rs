@@ -372,11 +372,13 @@ impl Connection {
     /// Puts a new connection in use, also instead of one that is up.
     pub(super) fn bring_up(&self, up: Connected) {
         let link = up.link;
-        self.newest.store(link.0, Ordering::Release);
         self.silent.store(0, Ordering::Release);
         self.made.fetch_add(1, Ordering::AcqRel);
         let before = self.with_up(Arc::clone);
         self.change(ConnectionState::Up(Arc::new(up)));
+        // Last: whoever notes this link sends over this connection, or a later one. If it were the
+        // other way round, an undo over this link would be believed too soon.
+        self.newest.store(link.0, Ordering::Release);
         if let Some(before) = before {
             before.connection.replace();
         }
