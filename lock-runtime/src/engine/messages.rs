@@ -11,7 +11,7 @@ use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
 use super::observed::Observed;
 use super::request_numbers::RequestNumbers;
-use super::revocations::Revocations;
+use super::revocation_inbox::Revocations;
 use crate::observe::{Events, What};
 
 /// Hears the store for a client.

@@ -8,7 +8,7 @@ use lock_store::{ClientMessage, FoundHolder, Instant, LockKey, Owner, RevokeAnsw
 
 use super::Engine;
 use super::hold::Hold;
-use super::revocations::{Demand, Demands};
+use super::revocation_inbox::{Demand, Demands};
 use crate::config::FAR;
 use crate::error::{KeyKind, LockError, LostReason};
 use crate::revocation::{Revocation, StillHeld, WhyHeld};

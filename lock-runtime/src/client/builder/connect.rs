@@ -25,7 +25,7 @@ use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
-use crate::engine::revocations::Revocations;
+use crate::engine::revocation_inbox::Revocations;
 use crate::error::LockError;
 use crate::observe::{Events, ObservedStore, What};
 

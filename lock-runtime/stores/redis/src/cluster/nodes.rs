@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use lock_store::{Failure, Instant, Link, Mutex, StoreError, StoreErrorKind};
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
-use super::cluster_slots::{self, SlotMap};
+use super::slot_map::{self, SlotMap};
 use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
 use crate::context::ClientContext;
 use crate::errors::{self, without_effect};
@@ -317,7 +317,7 @@ impl Cluster {
             });
             met.collect()
         };
-        if let Some(error) = cluster_slots::most_telling(met) {
+        if let Some(error) = slot_map::most_telling(met) {
             return error;
         }
         let progress = {
@@ -354,7 +354,7 @@ impl Cluster {
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
         let known = match up.is_empty() {
             true => None,
-            false => cluster_slots::ask(up, half, &self.context).await.ok(),
+            false => slot_map::ask(up, half, &self.context).await.ok(),
         };
         let map = match known {
             Some(map) => map,
@@ -362,7 +362,7 @@ impl Cluster {
                 let seeds = self.seeds.iter();
                 let seeds = seeds.map(|seed| Ok((Arc::clone(seed), self.node(seed)?)));
                 let seeds = seeds.collect::<Result<_, StoreError>>()?;
-                cluster_slots::ask(seeds, by, &self.context).await?
+                slot_map::ask(seeds, by, &self.context).await?
             }
         };
         let gone = self.replace_map(map);

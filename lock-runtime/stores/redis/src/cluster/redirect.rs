@@ -11,8 +11,8 @@ use std::time::Duration;
 use lock_store::{Failure, Instant};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use super::cluster_slots::is_host;
 use super::nodes::Cluster;
+use super::slot_map::is_host;
 use crate::errors::{self, without_effect};
 use crate::topology::address::ServerAddress;
 use crate::transport::connection::Answered;

@@ -22,7 +22,7 @@ use super::connection::{Connection, Report};
 use super::proof::Proof;
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
-use crate::commands::needs::Tried;
+use crate::commands::required_rights::Tried;
 use crate::context::ClientContext;
 use crate::resp::{Command, Hears, RespConnection};
 use crate::topology::address::name_of;
