@@ -53,8 +53,8 @@ impl Messages {
         }
     }
 
-    /// The client was shut down: no connection is left.
-    pub(super) fn all_disconnected(&self) {
+    /// The client was shut down: records each connection as ended, and no new one.
+    pub(super) fn disconnect_all(&self) {
         let mut connected = self.connected.lock();
         connected.closed = true;
         let text = "the client was shut down";

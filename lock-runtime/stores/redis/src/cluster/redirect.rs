@@ -77,7 +77,7 @@ impl Cluster {
             pause = (2 * pause).max(REDIRECT_PAUSE);
             match redirect {
                 Redirect::Moved(to) => {
-                    self.moved(slot, &to);
+                    self.note_moved(slot, &to);
                     (address, asking) = (to, false);
                 }
                 Redirect::Ask(to) => {

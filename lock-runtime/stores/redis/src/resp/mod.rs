@@ -21,6 +21,6 @@ mod time_limits;
 
 pub(crate) use self::command::Command;
 pub(crate) use self::connection::RespConnection;
-pub(crate) use self::driver::{Driver, Hears, start};
+pub(crate) use self::driver::{ConnectionEvents, Driver, start};
 pub(crate) use self::socket::Socket;
 pub(crate) use self::time_limits::{Limits, late};
