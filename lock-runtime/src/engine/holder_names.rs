@@ -24,7 +24,7 @@ pub(crate) struct HolderNames {
     pub(super) name: Arc<str>,
     asked: Mutex<VecDeque<AskedHolder>>,
     /// An answer has come.
-    pub(super) heard: Notify,
+    pub(super) answer_came: Notify,
     questions: mpsc::Sender<Question>,
 }
 
@@ -63,7 +63,7 @@ impl HolderNames {
             clock,
             name,
             asked: Mutex::default(),
-            heard: Notify::new(),
+            answer_came: Notify::new(),
             questions,
         };
         (names, answered)
@@ -91,7 +91,7 @@ impl HolderNames {
                 if let Some(it) = it {
                     it.said = Some(HolderSaid { name, since });
                     drop(asked);
-                    self.heard.notify_waiters();
+                    self.answer_came.notify_waiters();
                 }
             }
             ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {}
@@ -130,7 +130,7 @@ impl HolderNames {
             it.listens = Some(listens);
         }
         drop(asked);
-        self.heard.notify_waiters();
+        self.answer_came.notify_waiters();
     }
 
     /// What is known of a holder now, and whether there is more to come.

@@ -11,7 +11,7 @@ use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
 use super::observed::Observed;
 use super::request_numbers::RequestNumbers;
-use super::revocations::Revocations;
+use super::revocation_inbox::Revocations;
 use crate::observe::{Events, What};
 
 /// Hears the store for a client.
@@ -53,8 +53,8 @@ impl Messages {
         }
     }
 
-    /// The client was shut down: no connection is left.
-    pub(super) fn all_disconnected(&self) {
+    /// The client was shut down: records each connection as ended, and no new one.
+    pub(super) fn disconnect_all(&self) {
         let mut connected = self.connected.lock();
         connected.closed = true;
         let text = "the client was shut down";

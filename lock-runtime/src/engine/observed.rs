@@ -25,7 +25,7 @@ impl Observed {
 
     /// Tells of a hold's loss, the first time.
     pub(super) fn lost(&self, hold: &Hold, now: Instant) {
-        let Some(reason) = hold.unreported_loss() else {
+        let Some(reason) = hold.take_unreported_loss() else {
             return;
         };
         self.record_loss(hold, reason, now);

@@ -8,7 +8,7 @@ use lock_store::{ClientMessage, FoundHolder, Instant, LockKey, Owner, RevokeAnsw
 
 use super::Engine;
 use super::hold::Hold;
-use super::revocations::{Demand, Demands};
+use super::revocation_inbox::{Demand, Demands};
 use crate::config::FAR;
 use crate::error::{KeyKind, LockError, LostReason};
 use crate::revocation::{Revocation, StillHeld, WhyHeld};
@@ -71,7 +71,7 @@ impl Engine {
         let (mut look, mut released) = (FIRST_LOOK, 0);
         loop {
             self.demand(&key, &mut left, only.as_deref()).await;
-            let heard = self.revocations.heard.notified();
+            let heard = self.revocations.answer_came.notified();
             left.retain(|one| !self.is_another(one, only.is_some()));
             let now = self.clock.now();
             if left.iter().all(|one| self.is_settled(one)) || now >= by {

@@ -64,7 +64,7 @@ impl Engine {
         };
         let answer = async {
             loop {
-                let heard = self.names.heard.notified();
+                let heard = self.names.answer_came.notified();
                 let (_, more) = self.names.known(owner.client, key, self.clock.now());
                 if !more {
                     return;

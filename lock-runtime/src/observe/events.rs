@@ -104,7 +104,7 @@ impl Events {
 
 impl Events {
     /// Ends when the observers' thread has told what happened before.
-    pub(crate) async fn told(&self) {
+    pub(crate) async fn flush(&self) {
         if self.are_wanted() {
             let (told, all) = oneshot::channel();
             self.record_later(None, move |_| _ = told.send(()));

@@ -110,7 +110,7 @@ pub(crate) const WORKLOADS: [Workload; 13] = [
     ),
     workload(
         "handoff",
-        "2 processes in turn: from calling the release to having the lock",
+        "2 processes hand over: from calling release to having the lock",
         Kind::Turns,
         2,
         1,

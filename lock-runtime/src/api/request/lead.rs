@@ -4,7 +4,7 @@ use super::Lock;
 use crate::api::guard::Guard;
 use crate::api::run::{self, Slot};
 use crate::config::{OnLost, Wait};
-use crate::engine::leading::Candidate;
+use crate::engine::term::Candidate;
 use crate::error::LockError;
 use crate::observe::TermEnd;
 

@@ -25,7 +25,7 @@ use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
-use crate::engine::revocations::Revocations;
+use crate::engine::revocation_inbox::Revocations;
 use crate::error::LockError;
 use crate::observe::{Events, ObservedStore, What};
 
@@ -140,7 +140,7 @@ impl LockClientBuilder {
         let mut runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::default();
-        let numbers = RequestNumbers::new(id, self.draws());
+        let numbers = RequestNumbers::new(id, self.may_use_chance());
         let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
         let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
@@ -217,7 +217,7 @@ impl LockClientBuilder {
     }
 
     /// Whether anything may be left to chance.
-    fn draws(&self) -> bool {
+    fn may_use_chance(&self) -> bool {
         #[cfg(feature = "__internals")]
         if self.simulated.is_some() {
             return false;

@@ -130,7 +130,7 @@ impl AcquireTask<'_> {
             let time = timing::look_time(by.saturating_duration_since(sent), timeout);
             let result = store.inspect(key, sent + time).await;
             let says_nothing = timing::stood_still(sent, clock.now(), timeout);
-            queue.liveness.looked(era, sent, says_nothing, &result);
+            queue.liveness.note_look(era, sent, says_nothing, &result);
         });
     }
 

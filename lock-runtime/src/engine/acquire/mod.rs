@@ -36,7 +36,7 @@ impl Engine {
         let request = ObservedRequest::begin(self, keys, options);
         async move {
             let result = request.get().await;
-            request.ended(result)
+            request.end(result)
         }
     }
 

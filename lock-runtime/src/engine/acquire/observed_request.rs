@@ -63,14 +63,14 @@ impl<'e> ObservedRequest<'e> {
     }
 
     /// It has ended with this.
-    pub(super) fn ended(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
+    pub(super) fn end(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
         self.ended = true;
         let counters = &self.engine.observed.counters;
         let held = match result {
             Ok(held) => held,
             Err(error) => {
                 counters.failed(&error);
-                self.failed(&error);
+                self.record_failure(&error);
                 return Err(error);
             }
         };
@@ -92,7 +92,7 @@ impl<'e> ObservedRequest<'e> {
         })
     }
 
-    fn failed(&self, error: &LockError) {
+    fn record_failure(&self, error: &LockError) {
         let waited = self.waited();
         self.record(match error {
             LockError::Busy { .. } => What::Busy { waited },

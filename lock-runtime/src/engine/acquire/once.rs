@@ -14,7 +14,7 @@ impl AcquireTask<'_> {
     /// place in time.
     pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
-        if let Some(settled) = engine.local_queues.settled(&key) {
+        if let Some(settled) = engine.local_queues.until_settled(&key) {
             // A release may hang at another server, where its hold has more keys.
             let by = now + self.budget.give_up_at(None).saturating_duration_since(now) / 2;
             let _ = engine.clock.by(by, settled).await;

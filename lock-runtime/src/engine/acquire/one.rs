@@ -228,7 +228,7 @@ impl<'e> AcquireTask<'e> {
 
     /// When a request that has become the first asks again.
     fn first_recheck(&self, waiter: &Waiter, recheck_at: Instant, now: Instant) -> Instant {
-        if self.follows_a_grant(waiter) {
+        if self.is_behind_a_grant(waiter) {
             return now;
         }
         // The one before has rechecked until now. Most likely it has just got what this one waits
@@ -240,7 +240,7 @@ impl<'e> AcquireTask<'e> {
 
     /// True if a request before it was granted a share after this one last asked. Something was
     /// freed without a message, so this one may get its own share.
-    fn follows_a_grant(&self, waiter: &Waiter) -> bool {
+    fn is_behind_a_grant(&self, waiter: &Waiter) -> bool {
         let asked = self.confirmed.map(|(sent, _)| sent);
         self.request.claim.permits.is_some() && waiter.liveness().granted_at() > asked
     }
@@ -351,17 +351,18 @@ impl WaitingRequest<'_> {
 /// Where a waiting request stands.
 #[derive(Clone, Copy)]
 pub(super) enum RequestState {
-    /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
-    /// the hold of another task.
+    /// In the local queue, and the store knows nothing of it. As the first, it waits until
+    /// `handoff_until` for the hold of another task.
     InLocalQueue { handoff_until: Option<Instant> },
     /// The store is to be asked now.
     Asks,
-    /// The store has said that the key is taken. The first of the local queue asks again then.
+    /// The store has said that the key is taken. The first of the local queue asks again at
+    /// `recheck_at`.
     InStoreQueue { recheck_at: Instant },
-    /// The same, behind another request of this process, which asks for both. It would be asked
-    /// again then.
+    /// The same, behind another request of this process, which asks for both. As the first, it
+    /// would ask again at `recheck_at`.
     BehindFirst { recheck_at: Instant },
-    /// The store has failed, or refused for now. It is asked again then.
+    /// The store failed at `failed_at`, or refused for now. It is asked again at `again_at`.
     BacksOff {
         failed_at: Instant,
         again_at: Instant,

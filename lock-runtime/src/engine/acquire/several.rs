@@ -36,7 +36,10 @@ impl Engine {
         keys.dedup();
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
-            for settled in keys.iter().filter_map(|key| self.local_queues.settled(key)) {
+            for settled in keys
+                .iter()
+                .filter_map(|key| self.local_queues.until_settled(key))
+            {
                 let _ = self.clock.by(budget.give_up_at(None), settled).await;
             }
         }
@@ -105,16 +108,16 @@ impl Engine {
                 Ok(self.use_all(under_way, options, sent, tokens, until))
             }
             Ok(AcquiredAll::Busy(at)) => {
-                under_way.settled();
+                under_way.settle();
                 Ok(AtOnce::Busy(keys.get(at).unwrap_or(&keys[0]).clone()))
             }
             Ok(AcquiredAll::Conflict(at)) => {
-                under_way.settled();
+                under_way.settle();
                 let key = keys.get(at).unwrap_or(&keys[0]).clone();
                 Err(LockError::key_conflict(key, KeyKind::Unknown))
             }
             Ok(AcquiredAll::Apart) => {
-                under_way.settled();
+                under_way.settle();
                 Ok(AtOnce::Apart)
             }
             Err(failure) => {
@@ -123,7 +126,7 @@ impl Engine {
                         let until = failure.until.unwrap_or(until);
                         under_way.pending_outcome = Some(LateAcquire { link, until });
                     }
-                    None => under_way.settled(),
+                    None => under_way.settle(),
                 }
                 let transient = failure.error.kind().is_transient();
                 let error = unavailable(keys.first(), failure.error);
@@ -179,7 +182,7 @@ impl Engine {
             .renew
             .then(|| timing::renewal_at(sent, options.lease, until));
         let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
-        under_way.settled();
+        under_way.settle();
         AtOnce::Held(hold)
     }
 
@@ -337,7 +340,7 @@ struct UnansweredRound<'e> {
 
 impl UnansweredRound<'_> {
     /// It left nothing that has to be undone.
-    fn settled(&mut self) {
+    fn settle(&mut self) {
         self.requests.clear();
     }
 }

@@ -91,7 +91,7 @@ impl<T> Backlog<T> {
     }
 
     /// A try has ended: nothing is left to do, or it was in vain.
-    pub(super) fn ended(&mut self, tries: u32, is_done: bool) {
+    pub(super) fn finish(&mut self, tries: u32, is_done: bool) {
         let under_way = match tries {
             0 => &mut self.untried_under_way,
             _ => &mut self.again_under_way,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn fail<T>(backlog: &mut Backlog<T>, tries: u32, at: Instant, job: T) {
-        backlog.ended(tries, false);
+        backlog.finish(tries, false);
         backlog.repeat(tries, at, job);
     }
 
@@ -161,7 +161,7 @@ mod tests {
         let under_way = start(&mut bounded, now, AT_ONCE);
         assert!(under_way.iter().map(|one| one.job).eq(0..32));
         assert_eq!(start(&mut unbounded, now, ALL).len(), 100);
-        bounded.ended(0, true);
+        bounded.finish(0, true);
         assert!(
             start(&mut bounded, now, AT_ONCE)
                 .iter()
@@ -196,7 +196,7 @@ mod tests {
             fail(&mut backlog, 0, now, attempt.job);
         }
         assert_eq!(start(&mut backlog, now, ALL).len(), 1);
-        backlog.ended(1, true);
+        backlog.finish(1, true);
         assert_eq!(start(&mut backlog, now, ALL).len(), 1);
         fail(&mut backlog, 1, now, 7);
         assert!(start(&mut backlog, now, ALL).is_empty(), "it failed");
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(overdue, [1]);
         assert_eq!(backlog.overdue(now + MS).count(), 0);
         assert_eq!(backlog.wake_at(10 * MS), Some(now + 12 * MS));
-        backlog.ended(0, true);
+        backlog.finish(0, true);
         assert_eq!(start(&mut backlog, now, 1).len(), 1);
         assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
     }

@@ -51,10 +51,10 @@ impl<T> Backlogs<T> {
 
     /// A try has ended. Either it was in vain and is repeated, then and over that way, or nothing
     /// is left to do.
-    pub(super) fn ended(&mut self, way: &Way, tries: u32, again: Option<(Instant, Way, T)>) {
+    pub(super) fn finish(&mut self, way: &Way, tries: u32, again: Option<(Instant, Way, T)>) {
         let is_done = again.is_none();
         if let Some(backlog) = self.ways.get_mut(way) {
-            backlog.ended(tries, is_done);
+            backlog.finish(tries, is_done);
         }
         if let Some((at, way, job)) = again {
             self.of(way).repeat(tries, at, job);
@@ -103,7 +103,7 @@ mod tests {
         (1000..2000).for_each(|job| backlogs.push(now, way(2), job));
         assert!(start(&mut backlogs, now).into_iter().eq(1000..1128));
         // Each has its half from now on.
-        (0..129).for_each(|_| backlogs.ended(&way(1), 0, None));
+        (0..129).for_each(|_| backlogs.finish(&way(1), 0, None));
         assert_eq!(start(&mut backlogs, now), [256]);
     }
 
@@ -125,10 +125,10 @@ mod tests {
         assert_eq!(start(&mut backlogs, now), [1]);
         assert!(backlogs.is_empty());
         // Its repeat goes over another connection.
-        backlogs.ended(&way(1), 0, Some((now, way(2), 1)));
+        backlogs.finish(&way(1), 0, Some((now, way(2), 1)));
         assert!(backlogs.ways.keys().eq([&way(2)]));
         assert_eq!(start(&mut backlogs, now), [1]);
-        backlogs.ended(&way(2), 1, None);
+        backlogs.finish(&way(2), 1, None);
         assert!(backlogs.ways.is_empty());
     }
 }

@@ -25,13 +25,13 @@ impl PendingJobs {
         self.jobs.load(Ordering::Relaxed)
     }
 
-    pub(super) fn one_more(&self) {
+    pub(super) fn add_one(&self) {
         let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
         let undoing = move || What::Undoing { pending };
         self.record(move |recorder| recorder.record(undoing()));
     }
 
-    pub(super) fn one_done(&self) {
+    pub(super) fn finish_one(&self) {
         let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
         let undone = move || What::Undone { pending };
         self.record(move |recorder| recorder.record(undone()));

@@ -58,8 +58,8 @@ impl Engine {
     /// Closes the store, and tells the observers.
     async fn close(&self, by: Instant) {
         self.store.close();
-        self.messages.all_disconnected();
-        let _ = self.clock.by(by, self.observed.events.told()).await;
+        self.messages.disconnect_all();
+        let _ = self.clock.by(by, self.observed.events.flush()).await;
     }
 
     /// Ends when a shutdown has begun.

@@ -19,7 +19,7 @@ use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
-use crate::engine::revocations::Demands;
+use crate::engine::revocation_inbox::Demands;
 use crate::engine::revoke::carry_out;
 use crate::engine::short_lease::ShortLease;
 use crate::engine::who_holds::answer_questions;

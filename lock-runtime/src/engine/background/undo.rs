@@ -140,11 +140,11 @@ impl Undo {
     pub(crate) fn send(&self, job: UndoJob) {
         let counts = !matches!(job, UndoJob::Drain(_));
         if counts {
-            self.pending.one_more();
+            self.pending.add_one();
         }
         // After a shutdown nobody does it. The lease ends by itself.
         if self.jobs.send(job).is_err() && counts {
-            self.pending.one_done();
+            self.pending.finish_one();
         }
     }
 
@@ -195,7 +195,7 @@ impl UndoTask {
             tokio::select! {
                 biased;
                 Some(ended) = working.join_next() => if let Ok(ended) = ended {
-                    self.ended(ended);
+                    self.finish(ended);
                 },
                 job = self.jobs.recv(), if is_open => match job {
                     Some(UndoJob::Drain(done)) => drains.push(done),
@@ -249,7 +249,7 @@ impl UndoTask {
             .min()
     }
 
-    fn ended(&mut self, ended: AttemptEnd) {
+    fn finish(&mut self, ended: AttemptEnd) {
         match ended {
             AttemptEnd::Release {
                 way,
@@ -259,23 +259,23 @@ impl UndoTask {
             } => {
                 let is_done = again.is_none();
                 let again = again.map(|(at, job)| (at, self.worker.way_of_release(&job), job));
-                self.releases.ended(&way, tries, again);
+                self.releases.finish(&way, tries, again);
                 let now = self.worker.clock.now();
                 for undo in undos {
-                    self.worker.pending.one_more();
+                    self.worker.pending.add_one();
                     let way = self.worker.way_of_undo(&undo);
                     self.undos.push(now, way, undo);
                 }
                 if is_done {
-                    self.worker.pending.one_done();
+                    self.worker.pending.finish_one();
                 }
             }
             AttemptEnd::Undo { way, tries, again } => {
                 if again.is_none() {
-                    self.worker.pending.one_done();
+                    self.worker.pending.finish_one();
                 }
                 let again = again.map(|(at, job)| (at, self.worker.way_of_undo(&job), job));
-                self.undos.ended(&way, tries, again);
+                self.undos.finish(&way, tries, again);
             }
         }
     }

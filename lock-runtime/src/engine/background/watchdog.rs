@@ -204,7 +204,7 @@ impl Watchdog {
         let due = self.schedule.lock().take_due(now);
         let mut renewals = Vec::new();
         for event in due {
-            let is_lost = event.hold.loss().is_some() && !event.hold.is_kept();
+            let is_lost = event.hold.loss().is_some() && !event.hold.runs_on();
             if is_lost || event.hold.ended() {
                 self.observed.lost(&event.hold, now);
                 self.forget(&event.hold);
@@ -278,7 +278,7 @@ impl Watchdog {
                 let mut replies = answer.value.into_iter();
                 for (event, lease) in &events {
                     let all = RenewedParts::of(&event.hold, &mut replies);
-                    self.renewed(event, *lease, sent, all);
+                    self.apply_renewal(event, *lease, sent, all);
                 }
             }
             Err(failure) => {
@@ -310,7 +310,13 @@ impl Watchdog {
         );
     }
 
-    fn renewed(&self, event: &Scheduled, lease: Duration, sent: Instant, renewed: RenewedParts) {
+    fn apply_renewal(
+        &self,
+        event: &Scheduled,
+        lease: Duration,
+        sent: Instant,
+        renewed: RenewedParts,
+    ) {
         let hold = &event.hold;
         match renewed {
             RenewedParts::All { until } => {
@@ -353,7 +359,7 @@ impl Watchdog {
 
     fn warn_of_long_hold(&self, hold: &Hold) {
         let held = self.clock.now().saturating_duration_since(hold.since);
-        if held >= self.warn_held_after && hold.is_first_long() {
+        if held >= self.warn_held_after && hold.take_first_long() {
             tracing::warn!(
                 key = %hold.key().shortened(), ?held,
                 "a lock is held for longer than expected (`warn_held_after`)"

@@ -35,9 +35,9 @@ impl Hold {
         }
     }
 
-    /// Whether the store is to have it as long as its guard lives, though it is lost: nobody may
-    /// come in beside a body that was told to stop.
-    pub(in crate::engine) fn is_kept(&self) -> bool {
+    /// True if it was revoked and its body still runs. Until that ends, the store keeps the hold:
+    /// nobody may come in beside a body that was told to stop.
+    pub(in crate::engine) fn runs_on(&self) -> bool {
         let now = self.clock.now();
         let state = self.state.lock();
         state.lost == Some(LostReason::Revoked) && !state.released && now < state.deadline
@@ -68,15 +68,15 @@ impl Hold {
         }
     }
 
-    /// The reason of a loss that nobody was told yet.
-    pub(in crate::engine) fn unreported_loss(&self) -> Option<LostReason> {
+    /// The reason of a loss that nobody was told yet: `None` from the second time on.
+    pub(in crate::engine) fn take_unreported_loss(&self) -> Option<LostReason> {
         let mut state = self.state.lock();
         let reason = state.lost?;
         (!std::mem::replace(&mut state.told_lost, true)).then_some(reason)
     }
 
     /// Whether to log now that it is held for long: true once.
-    pub(in crate::engine) fn is_first_long(&self) -> bool {
+    pub(in crate::engine) fn take_first_long(&self) -> bool {
         !std::mem::replace(&mut self.state.lock().said_long, true)
     }
 

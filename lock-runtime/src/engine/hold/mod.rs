@@ -1,10 +1,10 @@
 //! One hold: how long it can be trusted, and the store's commands for it.
 
 mod downgrade;
+mod extend;
 pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;
-mod renewal;
 pub(super) mod renewed_parts;
 
 use std::sync::{Arc, OnceLock};

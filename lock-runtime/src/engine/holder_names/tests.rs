@@ -33,7 +33,7 @@ fn holds(client: ClientId, key: &LockKey, name: &str) -> ClientMessage {
 
 /// Whether this tells those who wait for an answer.
 fn is_told(names: &HolderNames, by: impl FnOnce()) -> bool {
-    let mut heard = pin!(names.heard.notified());
+    let mut heard = pin!(names.answer_came.notified());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(heard.as_mut().poll(&mut cx).is_pending());
     by();

@@ -117,7 +117,7 @@ impl Engine {
                         wake_at.map_err(not_open)?
                     }
                 };
-                let _ = self.clock.by(wake_at, waiter.changed()).await;
+                let _ = self.clock.by(wake_at, waiter.wait_for_change()).await;
                 Ok(())
             };
             let waited = tokio::select! {

@@ -47,7 +47,7 @@ impl LatchWaiter {
         }
     }
 
-    /// What is known now. A newer view ends the next [`changed`](Self::changed).
+    /// What is known now. A newer view ends the next [`wait_for_change`](Self::wait_for_change).
     pub(super) fn known(&mut self) -> LatchAnswer {
         let (known, edition) = self.watch.view.read(|view| self.read(view));
         self.edition = edition;
@@ -77,7 +77,7 @@ impl LatchWaiter {
     }
 
     /// Waits until there is a newer view than the one that was read last.
-    pub(super) async fn changed(&self) {
+    pub(super) async fn wait_for_change(&self) {
         self.watch.view.newer(self.edition).await;
     }
 }

@@ -32,8 +32,8 @@ struct KeyLivenessState {
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
     failure: Option<KeyFailure>,
-    /// Send time of the last command that others kept from the key, as the store has said, if none
-    /// got at it after that.
+    /// Send time of the last command that lost the race for the key, unless a later one was
+    /// answered otherwise.
     contended: Option<(Instant, StoreError)>,
     /// Send time of the first command without an answer after the last one that had one.
     silent_since: Option<Instant>,
@@ -146,7 +146,7 @@ impl KeyLiveness {
 
     /// Notes what a look at the key came to that was called for in that era, and whether silence
     /// would say nothing of the store.
-    pub(crate) fn looked(
+    pub(crate) fn note_look(
         &self,
         era: u64,
         sent: Instant,
@@ -181,7 +181,7 @@ impl KeyLiveness {
     }
 
     /// What is known of the key since then to a request of `started`, or that its commands fail. If
-    /// nothing is, `look` is called, which has to end in [`looked`](Self::looked); one is under way
+    /// nothing is, `look` is called, which has to end in [`note_look`](Self::note_look); one is under way
     /// at a time.
     pub(crate) async fn known(&self, started: Instant, since: Instant, look: impl Fn(u64)) -> Said {
         loop {

@@ -91,7 +91,7 @@ impl LocalQueues {
     }
 
     /// Ends when the release of this key is no longer under way; `None` if none is.
-    pub(crate) fn settled(&self, key: &LockKey) -> Option<OwnedNotified> {
+    pub(crate) fn until_settled(&self, key: &LockKey) -> Option<OwnedNotified> {
         let queue = self.find(key)?;
         let mut state = queue.state.lock();
         if state.releasing == 0 {

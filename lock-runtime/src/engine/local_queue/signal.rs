@@ -85,8 +85,8 @@ impl Signal {
         std::mem::take(&mut post.inbox)
     }
 
-    /// Empties the inbox of what was heard before the store's reply. Whether that can only be
-    /// explained by the store. A word that the waiter was skipped stays.
+    /// Empties the inbox of what was heard before the store's reply. True if there was something
+    /// that only the store can have sent. A word that the waiter was skipped stays.
     pub(crate) fn take_before_reply(&self) -> bool {
         let mut post = self.post.lock();
         let inbox = &mut post.inbox;

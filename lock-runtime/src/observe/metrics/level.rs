@@ -55,14 +55,14 @@ impl LevelGauge {
     fn record(&self) {
         loop {
             let level = self.level.0.load(Ordering::SeqCst);
-            self.told(level);
+            self.set_gauge(level);
             if self.level.0.load(Ordering::SeqCst) == level {
                 return;
             }
         }
     }
 
-    fn told(&self, level: i64) {
+    fn set_gauge(&self, level: i64) {
         let difference = level - self.told.swap(level, Ordering::SeqCst);
         if difference != 0 {
             self.gauge.increment(difference as f64);
@@ -72,6 +72,6 @@ impl LevelGauge {
 
 impl Drop for LevelGauge {
     fn drop(&mut self) {
-        self.told(0);
+        self.set_gauge(0);
     }
 }

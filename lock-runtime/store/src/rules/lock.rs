@@ -310,10 +310,3 @@ pub fn force_release<R: LockRecord>(record: &mut R) -> Result<Option<bool>, R::E
     hand_over(record, None)?;
     Ok(Some(held))
 }
-
-/// The first of the tokens that follow the last one of a lock, or follow none (zero). `micros` is
-/// the store's time since 1970. So a token below it need not be remembered.
-#[must_use]
-pub fn next_token(last: u64, micros: u64) -> u64 {
-    last.saturating_add(1).max(micros)
-}

@@ -73,7 +73,7 @@ impl PostgresStore {
                  OFFSET 0) AS one",
             params,
         );
-        let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.told()?));
+        let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.grants()?));
         let none = || (Acquired::busy(None, false), Told::new());
         let answer = self.call(by, statement, one(read, none));
         Ok(self.notify_all(answer.await?))
@@ -117,7 +117,7 @@ impl PostgresStore {
             let (mut acquired, mut told) = (Vec::new(), Told::new());
             for (row, request) in rows.iter().map(Values).zip(requests) {
                 acquired.push(self.acquired(&row, request)?);
-                told.extend(row.told()?);
+                told.extend(row.grants()?);
             }
             Ok((acquired, told))
         };

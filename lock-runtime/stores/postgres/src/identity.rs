@@ -70,8 +70,9 @@ impl KnownIdentity {
         self.0.lock().last.is_some_and(|last| last != found)
     }
 
-    /// All addresses have failed. If another system is there, it may be the one from now on.
-    pub(crate) fn none_is_left(&self) {
+    /// To be called when all addresses have failed. If another system is there, forgets the server
+    /// that was used before, so that the other one may be the one from now on.
+    pub(crate) fn forget_if_replaced(&self) {
         let mut seen = self.0.lock();
         if std::mem::take(&mut seen.is_other_there) {
             seen.last = None;
@@ -93,13 +94,13 @@ mod tests {
         let said = check(7, 1).unwrap_err().to_string();
         assert!(said.contains("was replaced"), "{said}");
         // All have failed, and the same server was among them.
-        known.none_is_left();
+        known.forget_if_replaced();
         check(7, 1).unwrap_err();
         let said = check(8, 1).unwrap_err().to_string();
         assert!(said.contains("another system"), "{said}");
         check(7, 2).unwrap();
         check(8, 1).unwrap_err();
-        known.none_is_left();
+        known.forget_if_replaced();
         check(8, 1).unwrap();
         let (system, timeline) = (7, 2);
         assert!(known.is_past(ServerIdentity { system, timeline }));

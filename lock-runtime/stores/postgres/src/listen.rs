@@ -107,7 +107,7 @@ impl Subscriber {
                 SubscriptionEnd::Failed(error) => {
                     failures += 1;
                     tracing::debug!(error, "a connection to listen on fails");
-                    let is_only_this = failures >= FAILURES && self.others_work();
+                    let is_only_this = failures >= FAILURES && self.is_pool_connected();
                     match is_only_this {
                         false => Hearing::Unknown,
                         true => Hearing::Deaf(format!("it can't listen ({error})").into()),
@@ -133,7 +133,8 @@ impl Subscriber {
         }
     }
 
-    fn others_work(&self) -> bool {
+    /// The client's other connections work.
+    fn is_pool_connected(&self) -> bool {
         let pool = self.pool.upgrade();
         pool.is_some_and(|pool| pool.is_connected())
     }
@@ -174,7 +175,7 @@ impl Subscriber {
         let by = self.clock.now() + self.route.limit;
         match self.clock.by(by, step).await {
             Some(Ok(value)) => Ok(value),
-            Some(Err(error)) => Err(told(&error)),
+            Some(Err(error)) => Err(text_of(&error)),
             None => Err("it takes too long".to_owned()),
         }
     }
@@ -273,7 +274,7 @@ fn process(rows: &[SimpleQueryMessage]) -> Option<String> {
     })
 }
 
-fn told(error: &Error) -> String {
+fn text_of(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
         None => error.to_string(),

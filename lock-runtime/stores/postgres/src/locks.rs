@@ -83,7 +83,7 @@ impl PostgresStore {
                 Param::Deadline,
             ],
         );
-        let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
+        let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.grants()?));
         let none = || (AcquiredAll::Busy(0), Told::new());
         let answer = self.call(by, statement, one(read, none));
         Ok(self.notify_all(answer.await?))
@@ -189,7 +189,7 @@ impl PostgresStore {
                 if let Some(slot) = ended.get_mut(place(&row)?) {
                     *slot = released(row.get("held")?);
                 }
-                told.extend(row.told()?);
+                told.extend(row.grants()?);
             }
             Ok((ended, told))
         };
@@ -256,7 +256,7 @@ impl PostgresStore {
             "SELECT held, told, tokens FROM lock_store.force_release($1)",
             vec![Param::bytes(self.name(&key))],
         );
-        let read = |row: Values<'_>| Ok((row.get("held")?, row.told()?));
+        let read = |row: Values<'_>| Ok((row.get("held")?, row.grants()?));
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
@@ -264,7 +264,7 @@ impl PostgresStore {
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {
-    Ok((released(row.get("held")?), row.told()?))
+    Ok((released(row.get("held")?), row.grants()?))
 }
 
 /// The request that a row of a batch is about.

@@ -62,7 +62,7 @@ enum Choice {
 
 impl PoolState {
     /// Notes that there is a connection. True if there was none before.
-    fn is_up(&mut self, now: Instant) -> bool {
+    fn note_up(&mut self, now: Instant) -> bool {
         let is_first = self.since.is_none() && !self.is_closed;
         if is_first {
             self.since = Some(now);
@@ -73,7 +73,7 @@ impl PoolState {
 }
 
 /// What is in the server does not suit. Credentials are not meant: the next ones may be right.
-fn needs_people(error: &StoreError) -> bool {
+fn needs_an_operator(error: &StoreError) -> bool {
     matches!(
         error.kind(),
         StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion
@@ -193,11 +193,11 @@ impl Pool {
     /// One attempt to connect.
     async fn open(self: Arc<Self>) {
         let opened = Connection::open(&self.settings.route, &self.clock).await;
-        let is_first = self.ended(opened);
-        self.has_changed(is_first);
+        let is_first = self.finish_opening(opened);
+        self.announce_change(is_first);
     }
 
-    fn has_changed(&self, is_first: bool) {
+    fn announce_change(&self, is_first: bool) {
         if is_first {
             self.hearer.connected(&self.settings.server);
         }
@@ -222,13 +222,13 @@ impl Pool {
             if trusts {
                 connection.trust();
             }
-            let is_first = trusts && pool.state.lock().is_up(pool.clock.now());
-            pool.has_changed(is_first);
+            let is_first = trusts && pool.state.lock().note_up(pool.clock.now());
+            pool.announce_change(is_first);
         });
     }
 
-    /// True if there was no connection before.
-    fn ended(&self, opened: Result<Connection, StoreError>) -> bool {
+    /// Ends an attempt to connect. True if there was no connection before.
+    fn finish_opening(&self, opened: Result<Connection, StoreError>) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.opening -= 1;
@@ -243,7 +243,7 @@ impl Pool {
                 state.failed_at = None;
                 state.refusals = 0;
                 state.refused_until = None;
-                state.is_up(now)
+                state.note_up(now)
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
@@ -254,7 +254,7 @@ impl Pool {
                     _ => error,
                 };
                 state.failures += 1;
-                if needs_people(&error) {
+                if needs_an_operator(&error) {
                     state.refusals += 1;
                     let pause = backoff(state.refusals).min(TRIES_AGAIN);
                     state.refused_until = Some(now + pause);

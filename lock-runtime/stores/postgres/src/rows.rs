@@ -18,7 +18,7 @@ impl Values<'_> {
     }
 
     /// Owners that were granted a key, each with the first of its tokens.
-    pub(crate) fn told(&self) -> Read<Vec<(Owner, Option<u64>)>> {
+    pub(crate) fn grants(&self) -> Read<Vec<(Owner, Option<u64>)>> {
         let owners: Option<Vec<&[u8]>> = self.get("told")?;
         let tokens: Option<Vec<Option<i64>>> = self.get("tokens")?;
         let mut tokens = tokens.unwrap_or_default().into_iter();

@@ -212,7 +212,7 @@ impl PostgresStore {
         if !self.has_waited.swap(false, Ordering::Relaxed) {
             return;
         }
-        let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
+        let left = self.call(by, self.leaving(), one(|row| row.grants(), Vec::new));
         match left.await {
             Ok(answer) => self.notify_granted_now(answer.value, by).await,
             Err(_) => tracing::debug!("a client's places are left to be suspended"),
@@ -241,7 +241,7 @@ impl PostgresStore {
             };
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
-                let told = one(|row| row.told(), Vec::new)(&rows)?;
+                let told = one(|row| row.grants(), Vec::new)(&rows)?;
                 if let Some(hints) = telling(&News::granted(told)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }

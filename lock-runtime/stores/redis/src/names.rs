@@ -5,7 +5,7 @@ use std::fmt;
 use lock_store::{ClientId, LockKey, Namespace, Owner};
 use redis::{RedisWrite, ToRedisArgs};
 
-use crate::topology::slots::{slot_of, tag_in};
+use crate::topology::key_slot::{slot_of, tag_in};
 
 /// The number of channels of a namespace that tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;

@@ -52,7 +52,7 @@ scripts! {
     RATE = "version.lua", "rate.lua";
     LIMIT = "version.lua", "limit.lua";
     RIGHTS = "rights.lua";
-    NEEDS = "needs.lua";
+    REQUIRED_RIGHTS = "required_rights.lua";
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";

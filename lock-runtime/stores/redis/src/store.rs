@@ -121,7 +121,7 @@ impl RedisStore {
 
     /// Waits until the one server can be reached. An error that waiting does not cure is returned
     /// at once.
-    pub(crate) async fn reached(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn wait_until_reached(&self, by: Instant) -> Result<(), StoreError> {
         match &self.servers {
             Servers::One(connection) => {
                 let got = connection.get(by).await;

@@ -76,7 +76,7 @@ fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, false, false, &failed(StoreErrorKind::OutOfMemory));
-    key.looked(0, start + MS, false, &found(None));
+    key.note_look(0, start + MS, false, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
     key.note(start + 2 * MS, false, false, &busy());
     key.note(
@@ -85,9 +85,9 @@ fn a_look_ends_silence_and_not_a_refusal() {
         false,
         &failed(StoreErrorKind::Timeout),
     );
-    key.looked(0, start + 4 * MS, false, &found(None));
+    key.note_look(0, start + 4 * MS, false, &found(None));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
-    key.looked(0, start + 5 * MS, false, &found(Some("somebody")));
+    key.note_look(0, start + 5 * MS, false, &found(Some("somebody")));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Taken)));
 }
 
@@ -107,7 +107,7 @@ fn nothing_is_known_of_before_anybody_waited() {
     key.note(start, false, false, &failed(StoreErrorKind::Timeout));
     key.forget();
     // A look that was called for before ends after that.
-    key.looked(0, start + MS, false, &failed(StoreErrorKind::Timeout));
+    key.note_look(0, start + MS, false, &failed(StoreErrorKind::Timeout));
     assert!(key.failing(start).is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
@@ -122,7 +122,7 @@ fn one_looks_for_all() {
         assert!(now(one.as_mut()).is_none());
     }
     assert_eq!(looks.get(), 1);
-    key.looked(0, start, false, &found(Some("somebody")));
+    key.note_look(0, start, false, &found(Some("somebody")));
     for one in &mut all {
         assert!(matches!(now(one.as_mut()), Some(Said::Taken)));
     }
@@ -169,7 +169,7 @@ fn silent_after(met: &[Met]) -> Option<Duration> {
     key.forget();
     let silence = || failed(StoreErrorKind::Timeout);
     let look = |era, at: u32, says_nothing, result: Result<_, _>| {
-        key.looked(era, start + at * MS, says_nothing, &result);
+        key.note_look(era, start + at * MS, says_nothing, &result);
     };
     for one in met {
         match *one {
@@ -235,9 +235,9 @@ fn a_failure_lasts_for_five_seconds_to_the_instant() {
 #[test]
 fn a_look_tells_who_holds_the_key() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.looked(0, start, false, &found(None));
+    key.note_look(0, start, false, &found(None));
     assert!(key.holder().is_none());
-    key.looked(0, start, false, &found(Some("somebody")));
+    key.note_look(0, start, false, &found(Some("somebody")));
     assert!(matches!(key.holder(), Some(Holder::Foreign(_))));
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use lock_store::{Failure, Instant, Link, Mutex, StoreError, StoreErrorKind};
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
-use super::cluster_slots::{self, SlotMap};
+use super::slot_map::{self, SlotMap};
 use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
 use crate::context::ClientContext;
 use crate::errors::{self, without_effect};
@@ -175,16 +175,16 @@ impl Cluster {
             return Err(self.without_port(address));
         }
         let (cluster, own) = (Weak::clone(&self.this), Arc::clone(address));
-        let believes = move |channel: &[u8]| {
+        let is_sole_granter = move |channel: &[u8]| {
             let cluster = cluster.upgrade();
-            cluster.is_some_and(|cluster| cluster.believes(&own, channel))
+            cluster.is_some_and(|cluster| cluster.is_sole_granter(&own, channel))
         };
         let announced = self.announcement(&state.map, address);
         let node = supervisor::open(
             Endpoint::Node(client_at(&self.template, address)?, announced),
             self.context.clone(),
             Arc::clone(&self.links),
-            Some(Arc::new(believes)),
+            Some(Arc::new(is_sole_granter)),
         );
         state.nodes.insert(Arc::clone(address), Arc::clone(&node));
         Ok(node)
@@ -248,7 +248,7 @@ impl Cluster {
     }
 
     /// True if no other node can have granted the locks of this channel.
-    fn believes(&self, node: &Arc<ServerAddress>, channel: &[u8]) -> bool {
+    fn is_sole_granter(&self, node: &Arc<ServerAddress>, channel: &[u8]) -> bool {
         let channel = std::str::from_utf8(channel).ok();
         let Some(slot) = channel.and_then(Prefix::slot_of_channel) else {
             return false;
@@ -265,7 +265,7 @@ impl Cluster {
     }
 
     /// Records a node's reply that a slot has moved. The reply is newer than the map.
-    pub(super) fn moved(&self, slot: u16, to: &Arc<ServerAddress>) {
+    pub(super) fn note_moved(&self, slot: u16, to: &Arc<ServerAddress>) {
         let mut state = self.state.lock();
         state.map.set_owner(slot, to);
         // From now on only the new node's messages count, and they come in the order of its
@@ -317,7 +317,7 @@ impl Cluster {
             });
             met.collect()
         };
-        if let Some(error) = cluster_slots::most_telling(met) {
+        if let Some(error) = slot_map::most_telling(met) {
             return error;
         }
         let progress = {
@@ -354,7 +354,7 @@ impl Cluster {
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
         let known = match up.is_empty() {
             true => None,
-            false => cluster_slots::ask(up, half, &self.context).await.ok(),
+            false => slot_map::ask(up, half, &self.context).await.ok(),
         };
         let map = match known {
             Some(map) => map,
@@ -362,7 +362,7 @@ impl Cluster {
                 let seeds = self.seeds.iter();
                 let seeds = seeds.map(|seed| Ok((Arc::clone(seed), self.node(seed)?)));
                 let seeds = seeds.collect::<Result<_, StoreError>>()?;
-                cluster_slots::ask(seeds, by, &self.context).await?
+                slot_map::ask(seeds, by, &self.context).await?
             }
         };
         let gone = self.replace_map(map);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use lock_store::{Failure, Instant};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use super::cluster_slots::is_host;
 use super::nodes::Cluster;
+use super::slot_map::is_host;
 use crate::errors::{self, without_effect};
 use crate::topology::address::ServerAddress;
 use crate::transport::connection::Answered;
@@ -77,7 +77,7 @@ impl Cluster {
             pause = (2 * pause).max(REDIRECT_PAUSE);
             match redirect {
                 Redirect::Moved(to) => {
-                    self.moved(slot, &to);
+                    self.note_moved(slot, &to);
                     (address, asking) = (to, false);
                 }
                 Redirect::Ask(to) => {

@@ -27,7 +27,7 @@ impl RedisStore {
         let plain = request.tokens == 0 && request.claim.permits.is_none();
         if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
             let answer = self.set_if_free(request, by, until).await?;
-            return self.confirmed(request, answer, by).await;
+            return self.confirm_if_granted(request, answer, by).await;
         }
         let key = &request.claim.key;
         let listens = request.queue == Queue::Join;
@@ -52,7 +52,7 @@ impl RedisStore {
         }
         let answer = reply
             .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
-        self.confirmed(request, answer, by).await
+        self.confirm_if_granted(request, answer, by).await
     }
 
     /// The single command of the classic recipe. A repeated request must not use it: the owner
@@ -79,7 +79,7 @@ impl RedisStore {
     }
 
     /// A grant counts when enough replicas confirm it, if the client asks for that.
-    async fn confirmed(
+    async fn confirm_if_granted(
         &self,
         request: &Acquire,
         answer: Answer<Acquired>,

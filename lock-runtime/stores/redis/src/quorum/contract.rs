@@ -194,7 +194,7 @@ impl Store for QuorumStore {
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(self.all_ended(by))
+        Box::pin(self.wait_for_all_ends(by))
     }
 
     fn close(&self) {

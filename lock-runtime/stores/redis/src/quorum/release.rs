@@ -95,7 +95,7 @@ impl QuorumStore {
 
     /// Waits until every end of a round that is under way has come to an end. Servers that can't be
     /// reached are not waited for.
-    pub(super) async fn all_ended(&self, by: Instant) {
+    pub(super) async fn wait_for_all_ends(&self, by: Instant) {
         let mut ending = self.ending.subscribe();
         let has_ended = |ending: &Vec<usize>| {
             let mut all = self.nodes.iter().zip(ending);
@@ -160,7 +160,7 @@ impl PartEnding {
     async fn run(self) {
         // Wait until the take was answered or its time has passed: it could still be on its way to
         // the server.
-        let part = self.round.settled(self.at).await;
+        let part = self.round.wait_until_settled(self.at).await;
         let ends = &self.round.ends;
         let (mut tries, mut told) = (0, false);
         loop {

@@ -106,7 +106,7 @@ impl Round {
         };
         tokio::select! {
             biased;
-            reached = server.reached(by) => reached,
+            reached = server.wait_until_reached(by) => reached,
             () = over => {
                 let text = "it could not be reached";
                 Err(StoreError::new(StoreErrorKind::Disconnected, text))
@@ -115,7 +115,7 @@ impl Round {
     }
 
     /// Waits for the outcome of the question to one server. That question has its own time limit.
-    pub(super) async fn settled(&self, at: usize) -> RoundPart {
+    pub(super) async fn wait_until_settled(&self, at: usize) -> RoundPart {
         loop {
             let changed = self.changed.notified();
             match self.part(at) {

@@ -19,7 +19,7 @@ use lock_store::{
 use redis::{FromRedisValue, RedisError, Value};
 use tokio::sync::oneshot;
 
-use super::wait::{confirmed, confirmed_together};
+use super::wait::{confirmed_together, with_wait};
 use crate::cluster::nodes::Cluster;
 use crate::commands::renew::{self, lie_apart, renewed_each};
 use crate::config::Replicas;
@@ -258,7 +258,7 @@ impl Replication {
     }
 
     async fn ask(&self, slot: Option<u16>, holds: &[Renewal]) -> Result<Confirmed, Failure> {
-        let request = confirmed(self.renewal(holds), self.policy);
+        let request = with_wait(self.renewal(holds), self.policy);
         let answered = self.servers.exchange(slot, self.by(), &request);
         let reply = answered.await?.result;
         if lie_apart(&reply, holds.len()) {

@@ -16,7 +16,7 @@ fn wait(replicas: Replicas) -> Command {
 }
 
 /// Makes the reply a pair: the request's own, and the number of replicas that have its write.
-pub(super) fn confirmed(request: Request, replicas: Replicas) -> Request {
+pub(super) fn with_wait(request: Request, replicas: Replicas) -> Request {
     request.followed_by(wait(replicas))
 }
 

@@ -12,9 +12,9 @@ use lock_store::Mutex;
 use redis::{FromRedisValue, RedisError, Value};
 
 use super::command::Command;
-use super::limits::Limits;
 use super::queue::{Outcome, Queue};
 use super::socket::Writer;
+use super::time_limits::Limits;
 
 /// One connection. Commands over it are carried out in the order in which they are sent. It ends
 /// with its [`Driver`](super::Driver).

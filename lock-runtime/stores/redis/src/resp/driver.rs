@@ -21,16 +21,16 @@ const READS: usize = 16;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
 
-/// Hears what a connection has to say besides replies.
-pub(crate) trait Hears: Send + 'static {
+/// What a connection has to say besides replies.
+pub(crate) trait ConnectionEvents: Send + 'static {
     /// A message came on this channel.
-    fn message(&self, channel: &[u8], message: &[u8]);
+    fn on_message(&self, channel: &[u8], message: &[u8]);
     /// The server ended the subscription of this channel on its own.
-    fn unsubscribed(&self, channel: &[u8]);
+    fn on_unsubscribed(&self, channel: &[u8]);
     /// A reply is late.
-    fn late(&self);
+    fn on_late(&self);
     /// The connection has ended, by itself.
-    fn ended(&self, error: &RedisError);
+    fn on_end(&self, error: &RedisError);
 }
 
 /// Ends a connection when it is dropped, even if something is still unsent.
@@ -48,7 +48,7 @@ pub(crate) fn start(
     socket: Socket,
     clock: &Clock,
     command_timeout: Duration,
-    hears: Option<Box<dyn Hears>>,
+    events: Option<Box<dyn ConnectionEvents>>,
 ) -> (RespConnection, Driver) {
     let (io, writer) = match socket {
         Socket::Shared(reader, writer) => (Io::Reader(reader), Some(writer)),
@@ -62,7 +62,7 @@ pub(crate) fn start(
         decoder: Decoder::new(),
         clock: clock.clone(),
         alarm: None,
-        hears,
+        events,
         replies: Vec::new(),
         wakers: Vec::new(),
     };
@@ -94,7 +94,7 @@ struct Task {
     clock: Clock,
     /// When the requests are looked at next.
     alarm: Option<(Instant, Pin<Box<Sleep>>)>,
-    hears: Option<Box<dyn Hears>>,
+    events: Option<Box<dyn ConnectionEvents>>,
     /// Between two polls these are empty.
     replies: Vec<Value>,
     wakers: Vec<Waker>,
@@ -111,8 +111,8 @@ impl Future for Task {
             Err(error) => error,
         };
         this.end(ended.clone());
-        if let Some(hears) = &this.hears {
-            hears.ended(&ended);
+        if let Some(events) = &this.events {
+            events.on_end(&ended);
         }
         Poll::Ready(())
     }
@@ -262,12 +262,12 @@ impl Task {
                 return;
             }
         }
-        let Some(hears) = &self.hears else {
+        let Some(events) = &self.events else {
             return;
         };
         match word {
-            _ if is_message => hears.message(channel, message),
-            b"unsubscribe" | b"sunsubscribe" => hears.unsubscribed(channel),
+            _ if is_message => events.on_message(channel, message),
+            b"unsubscribe" | b"sunsubscribe" => events.on_unsubscribed(channel),
             _ => {}
         }
     }
@@ -303,9 +303,9 @@ impl Task {
             }
             found.wakers.into_iter().for_each(Waker::wake);
             if found.doubts
-                && let Some(hears) = &self.hears
+                && let Some(events) = &self.events
             {
-                hears.late();
+                events.on_late();
             }
         }
     }

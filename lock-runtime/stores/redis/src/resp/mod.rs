@@ -14,13 +14,13 @@ mod command;
 mod connection;
 mod decoder;
 mod driver;
-mod limits;
 mod queue;
 mod scanner;
 mod socket;
+mod time_limits;
 
 pub(crate) use self::command::Command;
 pub(crate) use self::connection::RespConnection;
-pub(crate) use self::driver::{Driver, Hears, start};
-pub(crate) use self::limits::{Limits, late};
+pub(crate) use self::driver::{ConnectionEvents, Driver, start};
 pub(crate) use self::socket::Socket;
+pub(crate) use self::time_limits::{Limits, late};

@@ -9,8 +9,8 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::Command;
-use super::limits::{Deadline, Limits, Look, Outlook};
 use super::socket::Writer;
+use super::time_limits::{Deadline, Limits, Look, Outlook};
 
 /// So many looks at the requests in a command's time, at least.
 const LOOKS: u32 = 8;

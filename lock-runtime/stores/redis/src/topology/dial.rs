@@ -18,7 +18,7 @@ use super::progress::{ConnectStep, Progress};
 use super::resp2;
 use super::unreached;
 use crate::context::ClientContext;
-use crate::resp::{self, Command, Driver, Hears, RespConnection, Socket};
+use crate::resp::{self, Command, ConnectionEvents, Driver, RespConnection, Socket};
 use crate::server_text::shown;
 use crate::session::{Asking, Session};
 
@@ -35,7 +35,7 @@ pub(crate) struct Dialed {
 pub(crate) async fn dial(
     client: &Client,
     at: Option<SocketAddr>,
-    hears: Option<Box<dyn Hears>>,
+    events: Option<Box<dyn ConnectionEvents>>,
     context: &ClientContext,
     asking: Option<Asking<'_>>,
     progress: &Progress,
@@ -65,7 +65,7 @@ pub(crate) async fn dial(
     let session = Session::begin(info.redis_settings(), asking).await?;
     progress.at(greeting);
     let command = context.timeouts.command;
-    let (connection, driver) = resp::start(socket, &context.clock, command, hears);
+    let (connection, driver) = resp::start(socket, &context.clock, command, events);
     match greet(&connection, &session).await {
         Err(error) if !unreached::is_reply(&error) => {
             if !progress.has_replied() && speaks_resp2(info, at, context).await {
@@ -97,12 +97,12 @@ async fn speaks_resp2(
     match reach(info, at).await {
         #[cfg(feature = "tls")]
         Ok(Stream::Tls(stream, host)) => match context.access.handshake(&host, stream).await {
-            Ok(stream) => resp2::speaks(stream).await,
+            Ok(stream) => resp2::is_resp2_only(stream).await,
             Err(_) => false,
         },
-        Ok(Stream::Tcp(stream)) => resp2::speaks(stream).await,
+        Ok(Stream::Tcp(stream)) => resp2::is_resp2_only(stream).await,
         #[cfg(unix)]
-        Ok(Stream::Unix(stream)) => resp2::speaks(stream).await,
+        Ok(Stream::Unix(stream)) => resp2::is_resp2_only(stream).await,
         Err(_) => false,
     }
 }

@@ -18,7 +18,7 @@ use super::unreached;
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::resp::Hears;
+use crate::resp::ConnectionEvents;
 
 /// The target of a connection, looked up again for each attempt.
 pub(crate) enum Endpoint {
@@ -81,7 +81,7 @@ impl Endpoint {
     /// answers. `prepare` gives each attempt who hears its connection, and what belongs to it.
     pub(crate) async fn connect<P>(
         &self,
-        prepare: &impl Fn() -> (Box<dyn Hears>, P),
+        prepare: &impl Fn() -> (Box<dyn ConnectionEvents>, P),
         addresses: &Addresses,
         context: &ClientContext,
         progress: &Arc<Progress>,
@@ -110,8 +110,8 @@ impl Endpoint {
         let attempt = |one: OneAddress| {
             let client = &client;
             async move {
-                let (hears, prepared) = prepare();
-                let (reached, run) = self.attempt(client, &one, hears, context).await?;
+                let (events, prepared) = prepare();
+                let (reached, run) = self.attempt(client, &one, events, context).await?;
                 Ok((reached, run, prepared))
             }
         };
@@ -135,11 +135,11 @@ impl Endpoint {
         &self,
         client: &Client,
         one: &OneAddress,
-        hears: Box<dyn Hears>,
+        events: Box<dyn ConnectionEvents>,
         context: &ClientContext,
     ) -> Result<(Reached, Option<ServerRun>), StoreError> {
-        let (hears, asking) = (Some(hears), context.asking());
-        let dialed = dial(client, one.at, hears, context, asking, &one.progress).await?;
+        let (events, asking) = (Some(events), context.asking());
+        let dialed = dial(client, one.at, events, context, asking, &one.progress).await?;
         let connection = &dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| match error.kind() {

@@ -1,4 +1,5 @@
-//! [`speaks`]: whether a server that closes the connection at `HELLO 3` speaks the older protocol.
+//! [`is_resp2_only`]: whether a server that closes the connection at `HELLO 3` speaks the older
+//! protocol.
 //!
 //! Proxies that do not know `HELLO` close the connection, as a server does that is stopping or that
 //! expects TLS. Such a proxy answers `PING`, and then closes at `HELLO 3` again.
@@ -14,7 +15,7 @@ const HELLO: &[u8] = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
 const LIMIT: Duration = Duration::from_millis(250);
 
 /// Asks over a connection of its own.
-pub(super) async fn speaks(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> bool {
+pub(super) async fn is_resp2_only(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> bool {
     // A refusal is an answer too, such as the one that a password is missing.
     let answers = ask(&mut stream, PING).await;
     let answers = answers.is_some_and(|first| matches!(first, Ok(b'+' | b'-')));

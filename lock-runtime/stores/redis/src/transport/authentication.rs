@@ -6,7 +6,7 @@ use std::future::pending;
 use lock_store::timing::backoff;
 use lock_store::{Instant, MIN_PAUSE, StoreError, StoreErrorKind};
 
-use crate::commands::needs::Tried;
+use crate::commands::required_rights::Tried;
 use crate::context::ClientContext;
 use crate::errors;
 use crate::resp::{Command, RespConnection};

@@ -11,11 +11,11 @@ use super::messages;
 use super::subscribe::Subscriptions;
 use crate::errors;
 use crate::names::Prefix;
-use crate::resp::Hears;
+use crate::resp::ConnectionEvents;
 
 /// In a cluster: whether the node of a connection is the only one that can have granted the locks
 /// of a channel. Otherwise a message of one node may be older than a reply of another.
-pub(crate) type Believes = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+pub(crate) type IsSoleGranter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Hears one connection.
 pub(super) struct PushHandler {
@@ -23,13 +23,13 @@ pub(super) struct PushHandler {
     pub(super) listener: Weak<dyn Listener>,
     pub(super) messages_are_hints: bool,
     pub(super) connection: Weak<Connection>,
-    pub(super) believes: Option<Believes>,
+    pub(super) is_sole_granter: Option<IsSoleGranter>,
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) channels: Option<Arc<ClientChannels>>,
 }
 
-impl Hears for PushHandler {
-    fn message(&self, channel: &[u8], payload: &[u8]) {
+impl ConnectionEvents for PushHandler {
+    fn on_message(&self, channel: &[u8], payload: &[u8]) {
         self.subscriptions.note_message();
         if Prefix::is_of_client(channel) {
             // Nothing else comes this way, and no grant.
@@ -52,20 +52,20 @@ impl Hears for PushHandler {
     }
 
     /// Its slot went to another node. Who waits there finds it.
-    fn unsubscribed(&self, channel: &[u8]) {
+    fn on_unsubscribed(&self, channel: &[u8]) {
         self.subscriptions.forget_ended(channel);
         if let Some(listener) = self.listener.upgrade() {
             listener.recheck();
         }
     }
 
-    fn late(&self) {
+    fn on_late(&self) {
         if let Some(connection) = self.connection.upgrade() {
             connection.doubt(self.link);
         }
     }
 
-    fn ended(&self, error: &RedisError) {
+    fn on_end(&self, error: &RedisError) {
         if let Some(connection) = self.connection.upgrade() {
             connection.report(self.link, errors::store_error(error));
         }
@@ -83,7 +83,7 @@ impl PushHandler {
         // message of a node that no longer has the slot, than replies of the node that has it.
         let current = self.connection.upgrade();
         let current = current.is_some_and(|connection| connection.link() == self.link);
-        let believed = || self.believes.as_ref().is_none_or(|it| it(channel));
+        let believed = || self.is_sole_granter.as_ref().is_none_or(|it| it(channel));
         if !current || !believed() {
             return;
         }

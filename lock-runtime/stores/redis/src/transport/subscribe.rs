@@ -141,7 +141,7 @@ impl Subscriptions {
                 };
                 let unused = {
                     let mut state = subscriptions.state.lock();
-                    let unused = state.take_unused(|channel| subscriptions.keeps(channel));
+                    let unused = state.take_unused(|channel| subscriptions.is_needed(channel));
                     goes_on = state.has_others_than(&subscriptions.kept);
                     state.is_looked_after = goes_on;
                     unused
@@ -159,9 +159,9 @@ impl Subscriptions {
         });
     }
 
-    /// Whether somebody may wait on it who does not ask by himself, as behind others of this
-    /// process.
-    fn keeps(&self, channel: &str) -> bool {
+    /// True if a waiter may depend on this channel without asking the store itself, as behind
+    /// others of this process.
+    fn is_needed(&self, channel: &str) -> bool {
         let views = self.views.as_ref();
         channel.starts_with(&self.kept) || views.is_some_and(|views| views.may_wait_on(channel))
     }

@@ -20,11 +20,11 @@ use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
 use super::proof::Proof;
-use super::push::{Believes, PushHandler};
+use super::push::{IsSoleGranter, PushHandler};
 use super::subscribe::Subscriptions;
-use crate::commands::needs::Tried;
+use crate::commands::required_rights::Tried;
 use crate::context::ClientContext;
-use crate::resp::{Command, Hears, RespConnection};
+use crate::resp::{Command, ConnectionEvents, RespConnection};
 use crate::topology::address::name_of;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::progress::Progress;
@@ -49,7 +49,7 @@ pub(crate) fn open(
     endpoint: Endpoint,
     context: ClientContext,
     links: Arc<AtomicU64>,
-    believes: Option<Believes>,
+    is_sole_granter: Option<IsSoleGranter>,
 ) -> Arc<Connection> {
     let (report, reports) = mpsc::unbounded_channel();
     let connection = Connection::new(context.clone(), endpoint.name(), links, report);
@@ -60,7 +60,7 @@ pub(crate) fn open(
         endpoint,
         context,
         connection: Arc::downgrade(&connection),
-        believes,
+        is_sole_granter,
         progress,
         addresses: Addresses::default(),
     };
@@ -74,7 +74,7 @@ struct Supervisor {
     context: ClientContext,
     connection: Weak<Connection>,
     /// Only in a cluster.
-    believes: Option<Believes>,
+    is_sole_granter: Option<IsSoleGranter>,
     progress: Arc<Progress>,
     /// Those of the server's name.
     addresses: Addresses,
@@ -204,7 +204,7 @@ impl Supervisor {
     /// What the next connection should listen on, if it is little. Of more, and in a cluster, each
     /// request that waits knows best what to listen on, and where.
     fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
-        let channels = match &self.believes {
+        let channels = match &self.is_sole_granter {
             None => subscriptions.established(),
             Some(_) => Vec::new(),
         };
@@ -218,7 +218,7 @@ impl Supervisor {
     /// One attempt to connect, in its time: at one of the server's addresses.
     async fn attempt(&self, channels: &[String]) -> Result<Made, StoreError> {
         let prepare = || {
-            let subscriptions = Subscriptions::new(&self.context, self.believes.is_some());
+            let subscriptions = Subscriptions::new(&self.context, self.is_sole_granter.is_some());
             let shared = self.connection.upgrade();
             // Each has its own, so that what is said of one that failed concerns no other.
             let link = shared.map_or(Link(0), |shared| shared.next_link());
@@ -227,11 +227,14 @@ impl Supervisor {
                 listener: self.context.listener.clone(),
                 messages_are_hints: self.context.messages_are_hints,
                 connection: self.connection.clone(),
-                believes: self.believes.clone(),
+                is_sole_granter: self.is_sole_granter.clone(),
                 subscriptions: Arc::clone(&subscriptions),
                 channels: self.context.channels.clone(),
             };
-            (Box::new(handler) as Box<dyn Hears>, (link, subscriptions))
+            (
+                Box::new(handler) as Box<dyn ConnectionEvents>,
+                (link, subscriptions),
+            )
         };
         let (context, addresses, progress) = (&self.context, &self.addresses, &self.progress);
         let reached = self
@@ -276,7 +279,7 @@ impl Supervisor {
             connection: connection.clone(),
             namespace: &self.context.namespace,
             needs: self.context.needs,
-            is_node: self.believes.is_some(),
+            is_node: self.is_sole_granter.is_some(),
         }
     }
 

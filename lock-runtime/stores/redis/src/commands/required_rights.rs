@@ -10,7 +10,7 @@ use futures_util::future::try_join;
 use lock_store::{StoreError, StoreErrorKind};
 use redis::{FromRedisValue, RedisError, Value};
 
-use crate::cluster::cluster_slots;
+use crate::cluster::slot_map;
 use crate::config::Needs;
 use crate::errors::{self, Missing};
 use crate::names::Prefix;
@@ -19,7 +19,7 @@ use crate::scripts;
 use crate::server_text::shown;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
-use crate::topology::slots::SLOTS;
+use crate::topology::key_slot::SLOTS;
 
 /// A connection that is tried, and what it is for.
 pub(crate) struct Tried<'c> {
@@ -85,7 +85,7 @@ impl Tried<'_> {
         };
         let mut first_slots = BTreeMap::new();
         let ranges = ranges.unwrap_or_default();
-        let map = cluster_slots::read(&ranges, &nobody, &AddressMap::default());
+        let map = slot_map::read(&ranges, &nobody, &AddressMap::default());
         for slot in 0..SLOTS {
             if let Some(master) = map.owner(slot) {
                 first_slots.entry(master).or_insert(slot);
@@ -136,7 +136,7 @@ impl Tried<'_> {
 
     /// Whether the server ran the script; `None` if the slot is another node's.
     async fn expect_scripts(&self, slot: Option<u16>) -> Result<Option<bool>, StoreError> {
-        let form = scripts::NEEDS.form(slot.is_some());
+        let form = scripts::REQUIRED_RIGHTS.form(slot.is_some());
         let mut by_hash = Command::new("EVALSHA");
         by_hash.arg(form.hash()).arg(1);
         by_hash.arg(self.namespace.unused_key(slot));

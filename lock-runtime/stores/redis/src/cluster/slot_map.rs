@@ -11,7 +11,7 @@ use crate::errors;
 use crate::resp::Command;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
-use crate::topology::slots::SLOTS;
+use crate::topology::key_slot::SLOTS;
 use crate::transport::connection::Connection;
 use crate::transport::request::Request;
 

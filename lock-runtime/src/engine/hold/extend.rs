@@ -30,7 +30,7 @@ impl Hold {
     /// Moves the deadline after a renewal that was sent then: later, or earlier if the store has
     /// said until when the hold can be trusted. A hold that was lost meanwhile stays lost.
     pub(crate) fn prolong(&self, sent: Instant, lease: Duration, until: Option<Instant>) {
-        if self.loss().is_none() || self.is_kept() {
+        if self.loss().is_none() || self.runs_on() {
             let deadline = timing::trusted_until(sent, lease, until);
             let mut state = self.state.lock();
             state.deadline = match until {

@@ -15,7 +15,7 @@ pub(crate) struct Revocations {
     /// The holds that calls of this client want to end.
     asked: Mutex<HashMap<Owner, AskedHold>>,
     /// An answer has come.
-    pub(super) heard: Notify,
+    pub(super) answer_came: Notify,
 }
 
 /// What is known of a hold that is to end, and how many calls want to know it.
@@ -57,7 +57,7 @@ impl Revocations {
         let revocations = Self {
             demands,
             asked: Mutex::default(),
-            heard: Notify::new(),
+            answer_came: Notify::new(),
         };
         (revocations, carried_out)
     }
@@ -88,7 +88,7 @@ impl Revocations {
                 if let Some(known) = self.asked.lock().get_mut(&owner) {
                     known.answered = Some(Answered { answer, name });
                 }
-                self.heard.notify_waiters();
+                self.answer_came.notify_waiters();
             }
             ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {}
         }
