@@ -55,7 +55,8 @@ const PLANTED: &str = r#"
         'BEGIN INSERT INTO postgres.planted VALUES (current_user);
          RETURN a OPERATOR(pg_catalog.*) b::float8; END';
     CREATE OPERATOR postgres.* (LEFTARG = float8, RIGHTARG = integer, FUNCTION = postgres.times);
-    CREATE FUNCTION postgres.format(a text, b text, c name, d name) RETURNS text LANGUAGE plpgsql AS
+    CREATE FUNCTION postgres.format(a text, b text, c name, d name) RETURNS text
+        LANGUAGE plpgsql AS
         'BEGIN INSERT INTO postgres.planted VALUES (current_user);
          RETURN pg_catalog.format(a, b, c, d); END'"#;
 

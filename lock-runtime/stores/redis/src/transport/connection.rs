@@ -68,7 +68,7 @@ pub(super) enum Report {
 }
 
 /// What came back for one request.
-pub(crate) struct Answered {
+pub(crate) struct Exchanged {
     pub(crate) link: Link,
     /// From a server of a quorum: from when on its answers count there.
     pub(crate) counts_from: Option<Instant>,
@@ -256,7 +256,7 @@ impl Connection {
         by: Instant,
         request: &Request,
         asking: bool,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<Exchanged, Failure> {
         let up = self.choose(by).await?;
         let sent = self.context.clock.now();
         let limits = Limits {
@@ -270,7 +270,7 @@ impl Connection {
         };
         let result = request.run(&up, asking, limits).await;
         let result = self.judge(&up, sent, by, Some(result))?;
-        Ok(Answered {
+        Ok(Exchanged {
             link: up.link,
             counts_from: up.counts_from,
             result,
