@@ -38,6 +38,8 @@ const WAITS: [Option<Duration>; 3] = [
     Some(Duration::from_secs(750)),
 ];
 
+/// How far the clock of Redis may be ahead of the embedded store's.
+const OWN_TIME: Duration = Duration::from_millis(100);
 /// Makes everything that these keys have end earlier by this many milliseconds: times to live, and
 /// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
 /// own end, since the embedded store never forgets a queue.
@@ -148,6 +150,10 @@ struct Both<'g> {
     commands: usize,
     /// Whether the order in which a client hears of grants must be the same.
     in_order: bool,
+    /// Whose time passes.
+    keys: Vec<String>,
+    /// Since when the test's own duration has not been taken back.
+    since: std::time::Instant,
 }
 
 impl<'g> Both<'g> {
@@ -184,11 +190,16 @@ impl<'g> Both<'g> {
             steps: Vec::new(),
             commands: 0,
             in_order: true,
+            keys: Vec::new(),
+            since: std::time::Instant::now(),
         }
     }
 
     /// Runs the same command on both stores, and compares the replies.
     fn compare(&mut self, name: String, run: impl AsyncFn(&mut Side) -> String) -> String {
+        if self.since.elapsed() > OWN_TIME {
+            self.take_back_own_time();
+        }
         let real = &self.ground.real;
         let expected = real.block_on(run(&mut self.memory));
         self.steps.push(format!("{name} -> {expected}"));
@@ -216,7 +227,23 @@ impl<'g> Both<'g> {
         let ground = self.ground;
         let advance = async || tokio::time::advance(Duration::from_millis(millis)).await;
         ground.paused.block_on(advance());
-        let names = keys.iter().map(|key| self.name(key));
+        self.keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        self.take_back_own_time();
+        self.tick(millis.cast_signed());
+    }
+
+    /// In the embedded store, no time passes but the ticks.
+    fn take_back_own_time(&mut self) {
+        let own = self.since.elapsed();
+        self.since += own;
+        self.tick(-i64::try_from(own.as_millis()).unwrap());
+    }
+
+    fn tick(&self, millis: i64) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let names = self.keys.iter().map(|key| self.name(key));
         let queue = |name: &String| self.name(&format!("%queue:{{{name}}}"));
         let names: Vec<String> = names.flat_map(|name| [queue(&name), name]).collect();
         let millis = millis.to_string();
@@ -224,6 +251,7 @@ impl<'g> Both<'g> {
         let mut tick = vec!["EVAL", TICK, &count];
         tick.extend(names.iter().map(String::as_str));
         tick.push(&millis);
+        let ground = self.ground;
         ground.real.block_on(ground.server.command(&tick));
     }
 
