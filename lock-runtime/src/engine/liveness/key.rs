@@ -181,8 +181,8 @@ impl KeyLiveness {
     }
 
     /// What is known of the key since then to a request of `started`, or that its commands fail. If
-    /// nothing is, `look` is called, which has to end in [`note_look`](Self::note_look); one is under way
-    /// at a time.
+    /// nothing is, `look` is called, which has to end in [`note_look`](Self::note_look); one is
+    /// under way at a time.
     pub(crate) async fn known(&self, started: Instant, since: Instant, look: impl Fn(u64)) -> Said {
         loop {
             let changed = self.changed.notified();

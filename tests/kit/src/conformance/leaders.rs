@@ -212,7 +212,8 @@ async fn a_revoked_leader_leaves_the_next_term_to_others(store: Backend) {
     let leads = candidate(1, client.lock("k").lease(2 * LEASE), &says);
     assert_eq!(next(&mut heard).await, Said::Began(1));
     let since = std::time::Instant::now();
-    other.revoke("k", Duration::from_secs(30)).await.unwrap();
+    let revocation = other.revoke("k", Duration::from_secs(30)).await.unwrap();
+    assert!(revocation.is_complete(), "{revocation:?}");
     assert_eq!(next(&mut heard).await, Said::Stopped(1));
     assert_eq!(next(&mut heard).await, Said::Began(1));
     assert!(since.elapsed() >= 2 * LEASE, "{:?}", since.elapsed());
