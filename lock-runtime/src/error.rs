@@ -20,12 +20,13 @@ pub use self::lost::LostReason;
 /// Match on the variants: they are what a service reacts to differently. Show
 /// [`Display`](fmt::Display) to people: it says what happened and, where there is one, the key, the
 /// server and the next step. The type is small (at most 128 bytes) and holds no password. What to
-/// do for each: `docs/errors.md`. [`http_status`](Self::http_status) gives the last column.
+/// do for each: `docs/errors.md`. [`http_status`](Self::http_status) gives the last column,
+/// [`retry_after`](Self::retry_after) a `Retry-After` where there is one.
 ///
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
 /// | [`Busy`](Self::Busy) | it did not become the caller's within the wait | 409 |
-/// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
+/// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429 |
 /// | [`Lost`](Self::Lost) | held, then lost, see [`body_ended`](Self::body_ended) | 500 or 409 |
 /// | [`LatchClosed`](Self::LatchClosed) | a latch did not open in time | 409 |
 /// | [`LatchNotSet`](Self::LatchNotSet) | there is no such latch, or no longer | 404 |

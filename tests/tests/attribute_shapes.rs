@@ -80,6 +80,7 @@ mod pass {
     pub(crate) mod option_on_busy;
     pub(crate) mod option_on_error;
     pub(crate) mod option_on_lost;
+    pub(crate) mod option_outlives;
     pub(crate) mod option_permits;
     pub(crate) mod option_reentrant;
     pub(crate) mod option_renew;
@@ -181,6 +182,7 @@ every_file_runs! {
     option_on_busy,
     option_on_error,
     option_on_lost,
+    option_outlives,
     option_permits,
     option_reentrant,
     option_renew,

@@ -78,7 +78,7 @@ fn assert_no_circle(crate_: &str, uses: &BTreeMap<Module, BTreeSet<Module>>) {
 }
 
 /// Names that stand for one type in each of several crates, and why.
-const SHARED: [(&str, &[&str]); 3] = [
+const SHARED: [(&str, &[&str]); 2] = [
     (
         "each engine has one of its own, and no file sees two engines",
         &[
@@ -89,10 +89,6 @@ const SHARED: [(&str, &[&str]); 3] = [
             "Session",
             "Settings",
         ],
-    ),
-    (
-        "users have one, and stores reply one: a file that needs both says whose",
-        &["Inspection"],
     ),
     (
         "hidden, and written out by the attribute: the name stands in no code of a person",

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Instant, LockKey, StoreErrorKind};
+use lock_store::{Instant, LockKey};
 
 use super::Engine;
 use super::timing::Retry;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
 use crate::observe::{LockKind, Subject, TermEnd, What};
+
+/// A request that went on for longer than this has met a store that works.
+const OUTAGE: Duration = Duration::from_secs(30);
 
 /// Stands for a lock whenever it does not have it.
 pub(crate) struct Candidate {
@@ -43,6 +46,10 @@ impl Candidate {
         }
     }
 
+    pub(crate) fn now(&self) -> Instant {
+        self.engine.clock.now()
+    }
+
     pub(crate) fn begin_term<'c>(&'c self, keys: &'c [LockKey]) -> Term<'c> {
         let term = Term {
             candidate: self,
@@ -67,13 +74,17 @@ impl Candidate {
         }
     }
 
-    /// Whether a later request may get the lock.
-    pub(crate) fn note_refused(&mut self, error: &LockError) -> bool {
+    /// Whether a later request may get the lock. This one began at `began`.
+    pub(crate) fn note_refused(&mut self, error: &LockError, began: Instant) -> bool {
         let may_pass = match error {
             LockError::Busy { .. } => true,
-            LockError::Unavailable { source, .. } => source.kind() != StoreErrorKind::Denied,
+            LockError::Unavailable { source, .. } => source.kind().is_transient(),
             _ => false,
         };
+        if self.now().saturating_duration_since(began) > OUTAGE {
+            self.failing = false;
+            self.retry = Retry::default();
+        }
         if may_pass && !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(%error, "can't stand for a lock; it is tried again until it works");
         }

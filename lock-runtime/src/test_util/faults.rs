@@ -27,7 +27,7 @@ use crate::config::DEFAULT_NAMESPACE;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let (client, faults) = LockClient::in_memory_with_faults();
-/// let (reported, met) = tokio::join!(client.scope(report()), async { faults.loses("report") });
+/// let (reported, met) = tokio::join!(client.scope(report()), async { faults.lose("report") });
 /// assert!(met, "it was held");
 /// assert!(reported.is_err_and(|error| error.is_lost() && !error.body_ended()));
 ///

@@ -187,11 +187,14 @@ async fn a_client_that_misses_a_function_says_so_at_once_and_connects_seldom() {
     }
     // Less than one command's time.
     assert!(begun.elapsed() < Duration::from_secs(5));
+    let begun = Instant::now();
     for _ in 0..MANY {
         client.lock("l").try_acquire().await.unwrap_err();
     }
+    // The pauses between them grow to half a second. A slow machine has time for more.
+    let at_most = (MANY / 4).max(usize::try_from(begun.elapsed().as_millis() / 150).unwrap());
     let connections = usize::try_from(proxy.connections() - connections).unwrap();
-    assert!(connections < MANY / 4, "{connections}");
+    assert!(connections < at_most, "{connections} of {at_most}");
     server
         .run("ALTER FUNCTION lock_store.was_release RENAME TO release")
         .await;

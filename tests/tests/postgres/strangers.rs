@@ -41,6 +41,60 @@ const TRAP: &str = "
     CREATE TRIGGER trap BEFORE INSERT ON lock_store.meta
         FOR EACH ROW EXECUTE FUNCTION lock_store.trap()";
 
+/// Whatever compares or multiplies these types in a session of `postgres` finds its operators before
+/// the server's own: there are none for just these types.
+const PLANTED: &str = r#"
+    CREATE SCHEMA postgres;
+    GRANT USAGE ON SCHEMA postgres TO PUBLIC;
+    CREATE TABLE postgres.planted (who text);
+    CREATE FUNCTION postgres.equals(a oid, b regclass) RETURNS boolean LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO postgres.planted VALUES (current_user);
+         RETURN a OPERATOR(pg_catalog.=) b::oid; END';
+    CREATE OPERATOR postgres.= (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = postgres.equals);
+    CREATE FUNCTION postgres.times(a float8, b integer) RETURNS float8 LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO postgres.planted VALUES (current_user);
+         RETURN a OPERATOR(pg_catalog.*) b::float8; END';
+    CREATE OPERATOR postgres.* (LEFTARG = float8, RIGHTARG = integer, FUNCTION = postgres.times);
+    CREATE FUNCTION postgres.format(a text, b text, c name, d name) RETURNS text
+        LANGUAGE plpgsql AS
+        'BEGIN INSERT INTO postgres.planted VALUES (current_user);
+         RETURN pg_catalog.format(a, b, c, d); END'"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_that_a_stranger_made_are_not_called() {
+    let server = with_a_stranger(PostgresServer::bare().await).await;
+    server
+        .run("GRANT CREATE ON DATABASE postgres TO mallory")
+        .await;
+    let stranger = session(&server, "mallory").await;
+    stranger.batch_execute(PLANTED).await.unwrap();
+    server
+        .run("GRANT INSERT ON postgres.planted TO PUBLIC")
+        .await;
+    for _ in 0..2 {
+        migrate(&server, "postgres").await.unwrap();
+    }
+    let client = LockClient::builder()
+        .url(server.url())
+        .connect()
+        .await
+        .unwrap();
+    client
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    client.inspect("k").await.unwrap();
+    client.health().await.unwrap();
+    assert_eq!(
+        server.number("SELECT count(*) FROM postgres.planted").await,
+        0
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_that_a_stranger_made_is_refused_and_nothing_of_it_is_run() {
     for is_whole in [true, false] {

@@ -32,8 +32,9 @@ impl Lock {
     /// - [`LockError::Shutdown`]: the client was shut down, in a term or before.
     /// - [`LockError::InvalidKey`], [`LockError::KeyConflict`], [`LockError::Config`]: a key or an
     ///   option that can't work. [`OnLost::Continue`] is one.
-    /// - [`LockError::Unavailable`] of the kind [`Denied`](crate::StoreErrorKind::Denied): a wrong
-    ///   password, or a missing right.
+    /// - [`LockError::Unavailable`] of a kind that [does not
+    ///   pass](crate::StoreErrorKind::is_transient): a wrong password, a missing right, a server
+    ///   that can't do what locks need.
     /// - [`LockError::WouldDeadlock`], [`LockError::Lost`]: it was called inside a hold of the same
     ///   key, which it can't share, or which has ended. Also `Lost` if the body returned after its
     ///   lock was lost ([`LockError::body_ended`]).
@@ -71,6 +72,7 @@ impl Lock {
         let options = self.spec.resolve(self.engine.defaults())?;
         let mut candidate = Candidate::new(&self.engine, &options);
         loop {
+            let began = candidate.now();
             match self.clone().acquire().await {
                 Ok(guard) => {
                     let slot = Slot::new();
@@ -89,7 +91,7 @@ impl Lock {
                         result => return result,
                     }
                 }
-                Err(error) if candidate.note_refused(&error) => {}
+                Err(error) if candidate.note_refused(&error, began) => {}
                 Err(error) => return Err(error),
             }
             candidate.rest().await;

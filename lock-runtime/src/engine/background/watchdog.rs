@@ -216,25 +216,17 @@ impl Watchdog {
                     event.failures,
                     Some(event.due),
                 );
-                match timing::renewal_lease(now, event.hold.lease, event.hold.ends) {
-                    Some(lease) => renewals.push((event, lease)),
-                    None => {
-                        tracing::debug!(
-                            key = %event.hold.key().shortened(),
-                            "max_hold ends, not renewed any more"
-                        )
-                    }
-                }
+                renewals.push(event);
             } else {
                 self.set(event.hold, None, event.failures, Some(event.due));
             }
         }
         // Each batch has a time limit and an outcome of its own. Holds with little time left travel
         // together, and those of different servers apart: nobody waits for another's server.
-        renewals.sort_by_key(|(event, _)| event.hold.deadline());
+        renewals.sort_by_key(|event: &Scheduled| event.hold.deadline());
         let mut batches = BTreeMap::<Link, Vec<_>>::new();
         for renewal in renewals {
-            match self.link_of(&renewal.0.hold) {
+            match self.link_of(&renewal.hold) {
                 Some(link) => batches.entry(link).or_default().push(renewal),
                 None => self.clock.spawn(Arc::clone(self).renew(vec![renewal])),
             }
@@ -242,7 +234,7 @@ impl Watchdog {
         for renewals in batches.into_values() {
             let (mut batch, mut parts) = (Vec::new(), 0);
             for renewal in renewals {
-                let more = renewal.0.hold.parts().len();
+                let more = renewal.hold.parts().len();
                 if parts > 0 && parts + more > BATCH {
                     let full = std::mem::take(&mut batch);
                     self.clock.spawn(Arc::clone(self).renew(full));
@@ -264,12 +256,16 @@ impl Watchdog {
     }
 
     /// One round trip for all of them.
-    async fn renew(self: Arc<Self>, mut events: Vec<(Scheduled, Duration)>) {
-        events.retain(|(event, _)| !event.hold.ended());
+    async fn renew(self: Arc<Self>, events: Vec<Scheduled>) {
+        let sent = self.clock.now();
+        let events: Vec<_> = events
+            .into_iter()
+            .filter(|event| !event.hold.ended())
+            .filter_map(|event| lease_of_renewal(&event.hold, sent).map(|lease| (event, lease)))
+            .collect();
         if events.is_empty() {
             return;
         }
-        let sent = self.clock.now();
         let deadlines = events.iter().map(|(event, _)| event.hold.deadline());
         let by = timing::renewal_by(sent, deadlines, self.command_timeout);
         let renewals = events
@@ -370,4 +366,13 @@ impl Watchdog {
             );
         }
     }
+}
+
+/// None: `max_hold` ends, and it is not renewed any more.
+fn lease_of_renewal(hold: &Hold, sent: Instant) -> Option<Duration> {
+    let lease = timing::renewal_lease(sent, hold.lease, hold.ends);
+    if lease.is_none() {
+        tracing::debug!(key = %hold.key().shortened(), "max_hold ends, not renewed any more");
+    }
+    lease
 }

@@ -21,11 +21,11 @@ const LINES: u32 = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassLog {
     /// In the order of passing.
-    lines: VecDeque<Line>,
+    lines: VecDeque<PassLine>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
+struct PassLine {
     /// Microseconds after that time. Above zero if a request waits for its turn.
     at: i64,
     tokens: u32,
@@ -47,7 +47,7 @@ impl PassLog {
         let set_back = elapsed.is_none();
         let (elapsed, width) = (micros(elapsed.unwrap_or_default()), micros(window));
         let limit = u64::from(request.burst);
-        let aged = self.lines.iter().map(|line| Line {
+        let aged = self.lines.iter().map(|line| PassLine {
             at: line.at.saturating_sub(elapsed),
             ..*line
         });
@@ -100,7 +100,7 @@ impl PassLog {
                 last.at = at;
                 last.tokens = last.tokens.saturating_add(request.tokens);
             }
-            _ => self.lines.push_back(Line {
+            _ => self.lines.push_back(PassLine {
                 at,
                 tokens: request.tokens,
             }),
@@ -121,7 +121,9 @@ impl PassLog {
 
     /// The log with such lines.
     pub fn of_lines(lines: impl IntoIterator<Item = (i64, u32)>) -> Self {
-        let lines = lines.into_iter().map(|(at, tokens)| Line { at, tokens });
+        let lines = lines
+            .into_iter()
+            .map(|(at, tokens)| PassLine { at, tokens });
         Self {
             lines: lines.collect(),
         }

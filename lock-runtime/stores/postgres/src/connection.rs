@@ -58,7 +58,7 @@ impl Drop for BusyMark<'_> {
 
 const HELLO: &str = "
     SELECT lock_store.version(), lock_store.serves($1),
-        (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)::bigint,
+        (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::float8)::bigint,
         pg_catalog.pg_backend_pid()";
 
 impl Connection {

@@ -26,6 +26,9 @@
 --   lock of the whole cluster until its transaction is on disk.
 
 BEGIN;
+
+-- Functions and operators that others have made for whoever applies this are not found.
+SET LOCAL search_path = pg_catalog, pg_temp;
 -- Locks go on: who waits for this waits no longer than so.
 SET LOCAL lock_timeout = '10s';
 -- Two that apply it at once wait for each other.

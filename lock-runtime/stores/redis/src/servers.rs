@@ -9,7 +9,7 @@ use crate::context::ClientContext;
 use crate::errors::without_effect;
 use crate::topology::endpoint::Endpoint;
 use crate::topology::url::Topology;
-use crate::transport::connection::{Answered, Connection};
+use crate::transport::connection::{Connection, Exchanged};
 use crate::transport::request::Request;
 use crate::transport::supervisor;
 
@@ -92,7 +92,7 @@ impl Servers {
         slot: Option<u16>,
         by: Instant,
         request: &Request,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<Exchanged, Failure> {
         match self {
             Self::One(connection) => connection.exchange(by, request, false).await,
             Self::Cluster(cluster) => {

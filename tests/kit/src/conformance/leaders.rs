@@ -22,7 +22,6 @@ super::on_every_store!(
 super::without_a_queue!(
     one_leads_and_the_next_one_follows_when_it_ends,
     a_leader_whose_lock_is_taken_away_is_stopped_and_stands_again,
-    max_hold_ends_a_term_and_another_one_follows,
     a_term_with_a_lease_is_renewed,
     leading_ends_with_its_body_or_a_shutdown,
     leading_ends_with_what_does_not_pass_and_runs_no_body,

@@ -15,7 +15,7 @@ use super::nodes::Cluster;
 use super::slot_map::is_host;
 use crate::errors::{self, without_effect};
 use crate::topology::address::ServerAddress;
-use crate::transport::connection::Answered;
+use crate::transport::connection::Exchanged;
 use crate::transport::request::Request;
 
 /// The first pause before a redirected command is sent again. Each further pause is twice as long.
@@ -40,7 +40,7 @@ impl Cluster {
         slot: u16,
         by: Instant,
         request: &Request,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<Exchanged, Failure> {
         let clock = &self.context.clock;
         let mut address = self.owner(slot, by).await?;
         let (mut asking, mut pause) = (false, Duration::ZERO);

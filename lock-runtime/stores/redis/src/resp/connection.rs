@@ -12,7 +12,7 @@ use lock_store::Mutex;
 use redis::{FromRedisValue, RedisError, Value};
 
 use super::command::Command;
-use super::queue::{Outcome, Queue};
+use super::queue::{ReplyResult, RequestQueue};
 use super::socket::Writer;
 use super::time_limits::Limits;
 
@@ -26,7 +26,7 @@ pub(crate) struct RespConnection {
 /// What callers and the connection's task share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<RequestQueue>,
     /// The connection's task.
     pub(super) task: AtomicWaker,
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for RespConnection {
 
 impl RespConnection {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
-        let queue = Mutex::new(Queue::new(writer, command_timeout));
+        let queue = Mutex::new(RequestQueue::new(writer, command_timeout));
         let task = AtomicWaker::new();
         let shared = Arc::new(Shared { queue, task });
         Self { shared }
@@ -90,7 +90,7 @@ impl RespConnection {
         commands: &[&Command],
         asking: bool,
         limits: Option<Limits>,
-    ) -> Result<Vec<Outcome>, RedisError> {
+    ) -> Result<Vec<ReplyResult>, RedisError> {
         let sent: Vec<PendingReply<'_>> = {
             let mut queue = self.shared.lock();
             if asking {
@@ -156,12 +156,16 @@ impl RespConnection {
 }
 
 impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RequestQueue> {
         self.queue.lock()
     }
 
     /// Writes what is unsent, or has the task write it.
-    pub(super) fn write<'q>(&'q self, mut queue: MutexGuard<'q, Queue>, limits: Option<&Limits>) {
+    pub(super) fn write<'q>(
+        &'q self,
+        mut queue: MutexGuard<'q, RequestQueue>,
+        limits: Option<&Limits>,
+    ) {
         let mut wakes = limits.is_some_and(|limits| queue.hurry_look(limits));
         loop {
             let Some(writer) = queue.writer.clone() else {
@@ -223,9 +227,9 @@ enum Stage<'c> {
 }
 
 impl Future for PendingReply<'_> {
-    type Output = Outcome;
+    type Output = ReplyResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ReplyResult> {
         let this = &mut *self;
         let mut queue = this.shared.lock();
         match this.stage {

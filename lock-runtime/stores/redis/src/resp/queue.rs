@@ -1,4 +1,4 @@
-//! [`Queue`]: what is not written yet, and who awaits which reply.
+//! [`RequestQueue`]: what is not written yet, and who awaits which reply.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ const LOOKS: u32 = 8;
 /// A buffer that has grown beyond this is not kept.
 const KEPT: usize = 64 << 10;
 
-pub(super) type Outcome = Result<Value, RedisError>;
+pub(super) type ReplyResult = Result<Value, RedisError>;
 
 /// A connection's state, under its mutex.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct RequestQueue {
     /// What is not written yet.
     out: Vec<u8>,
     /// The next buffer.
@@ -69,7 +69,7 @@ struct Awaited {
 /// A request that was sent.
 #[derive(Debug, Default)]
 struct UnderWay {
-    outcome: Option<Outcome>,
+    outcome: Option<ReplyResult>,
     waker: Option<Waker>,
     deadline: Option<Deadline>,
     /// Where its bytes end.
@@ -87,7 +87,7 @@ pub(super) struct Found {
     pub(super) wakers: Vec<Waker>,
 }
 
-impl Queue {
+impl RequestQueue {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         Self {
             out: Vec::new(),
@@ -176,7 +176,7 @@ impl Queue {
     }
 
     /// The outcome of a request, or who is woken when it is there.
-    pub(super) fn poll(&mut self, number: usize, waker: &Waker) -> Option<Outcome> {
+    pub(super) fn poll(&mut self, number: usize, waker: &Waker) -> Option<ReplyResult> {
         let request = &mut self.requests[number];
         if let Some(outcome) = request.outcome.take() {
             self.forget(number);
@@ -198,9 +198,9 @@ impl Queue {
     pub(super) fn forget(&mut self, number: usize) {
         let request = &mut self.requests[number];
         request.has_sender = false;
-        (request.waker, request.deadline) = (None, None);
+        // Its number may be another request's next.
+        (request.waker, request.deadline, request.outcome) = (None, None, None);
         if !request.is_awaited {
-            request.outcome = None;
             self.free.push(number);
         }
     }
@@ -229,7 +229,7 @@ impl Queue {
         message.is_some_and(is_it) && self.settle(Value::Nil, wakers)
     }
 
-    fn settle_one(&mut self, number: Option<usize>, outcome: Outcome, wakers: &mut Vec<Waker>) {
+    fn settle_one(&mut self, number: Option<usize>, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
         let Some(number) = number else {
             return;
         };
@@ -330,4 +330,30 @@ impl Queue {
 /// The reply did not come in time.
 fn not_answered() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_store::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_used_again_without_the_outcome_of_the_request_before() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let (ping, now) = (Command::new("PING"), Instant::from_nanos(0));
+        let limits = Limits {
+            by: now,
+            late: now,
+            patience: now,
+            is_repeated: true,
+        };
+        let number = queue.add(&ping, None, Some(limits));
+        // Its time is over. Then its sender goes, and the reply comes.
+        queue.look(now, false);
+        queue.forget(number);
+        assert!(queue.settle(Value::Okay, &mut Vec::new()));
+        assert_eq!(queue.add(&ping, None, None), number);
+        assert!(queue.poll(number, Waker::noop()).is_none());
+    }
 }

@@ -9,7 +9,7 @@ use redis::{Client, ConnectionInfo, ErrorKind};
 use super::address::name_of;
 use super::dial::{Dialed, dial};
 use super::hello::Hello;
-use super::identity::{Identity, KnownServer};
+use super::identity::{DataHistory, KnownServer};
 use super::members::{Member, ServerRun};
 use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
 use super::sentinel::{NamedMaster, Sentinels};
@@ -41,7 +41,7 @@ pub(crate) struct Reached {
     /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
     /// Of a server whose name has several addresses.
-    identity: Option<Identity>,
+    identity: Option<DataHistory>,
 }
 
 impl Endpoint {
@@ -165,7 +165,7 @@ impl Endpoint {
         if let Self::Server(_, known) = self
             && !one.is_only()
         {
-            identity = Identity::of(connection, one.at).await;
+            identity = DataHistory::of(connection, one.at).await;
             if let Some(found) = &identity {
                 known.check(found, &one.all)?;
             }

@@ -10,13 +10,13 @@ use crate::resp::RespConnection;
 /// The history of a server's data. A replica that takes over begins a new one and remembers that
 /// of its master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct DataHistory {
     at: Option<SocketAddr>,
     history: String,
     before: String,
 }
 
-impl Identity {
+impl DataHistory {
     /// `None` if the user may not ask (`+info`).
     pub(super) async fn of(connection: &RespConnection, at: Option<SocketAddr>) -> Option<Self> {
         let info = Info::section(connection, "replication").await.ok()?;
@@ -31,14 +31,14 @@ impl Identity {
 
 /// That of the server which was used last.
 #[derive(Debug, Default)]
-pub(crate) struct KnownServer(Mutex<Option<Identity>>);
+pub(crate) struct KnownServer(Mutex<Option<DataHistory>>);
 
 impl KnownServer {
     /// Refuses a server that has other locks than the known one, as long as that one's address is
     /// still among those of the name. At the same address it has been started anew.
     pub(super) fn check(
         &self,
-        found: &Identity,
+        found: &DataHistory,
         all: &[Option<SocketAddr>],
     ) -> Result<(), StoreError> {
         let known = self.0.lock();
@@ -55,7 +55,7 @@ impl KnownServer {
         Err(error.advise("let a name lead to one master and its replicas"))
     }
 
-    pub(super) fn note(&self, found: Identity) {
+    pub(super) fn note(&self, found: DataHistory) {
         *self.0.lock() = Some(found);
     }
 }
@@ -68,10 +68,10 @@ mod tests {
         Some(SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
-    fn identity(port: u16, history: &str, before: &str) -> Identity {
+    fn identity(port: u16, history: &str, before: &str) -> DataHistory {
         let (history, before) = (history.to_owned(), before.to_owned());
         let at = at(port);
-        Identity {
+        DataHistory {
             at,
             history,
             before,
@@ -82,7 +82,7 @@ mod tests {
     fn another_master_is_refused_and_a_successor_is_not() {
         let known = KnownServer::default();
         let both = [at(1), at(2)];
-        let is_refused = |found: Identity, all: &[_]| known.check(&found, all).is_err();
+        let is_refused = |found: DataHistory, all: &[_]| known.check(&found, all).is_err();
         assert!(!is_refused(identity(1, "a", "0"), &both));
         known.note(identity(1, "a", "0"));
         for (found, refused) in [

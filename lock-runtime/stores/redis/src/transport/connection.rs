@@ -68,7 +68,7 @@ pub(super) enum Report {
 }
 
 /// What came back for one request.
-pub(crate) struct Answered {
+pub(crate) struct Exchanged {
     pub(crate) link: Link,
     /// From a server of a quorum: from when on its answers count there.
     pub(crate) counts_from: Option<Instant>,
@@ -256,7 +256,7 @@ impl Connection {
         by: Instant,
         request: &Request,
         asking: bool,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<Exchanged, Failure> {
         let up = self.choose(by).await?;
         let sent = self.context.clock.now();
         let limits = Limits {
@@ -270,7 +270,7 @@ impl Connection {
         };
         let result = request.run(&up, asking, limits).await;
         let result = self.judge(&up, sent, by, Some(result))?;
-        Ok(Answered {
+        Ok(Exchanged {
             link: up.link,
             counts_from: up.counts_from,
             result,
@@ -372,11 +372,13 @@ impl Connection {
     /// Puts a new connection in use, also instead of one that is up.
     pub(super) fn bring_up(&self, up: Connected) {
         let link = up.link;
-        self.newest.store(link.0, Ordering::Release);
         self.silent.store(0, Ordering::Release);
         self.made.fetch_add(1, Ordering::AcqRel);
         let before = self.with_up(Arc::clone);
         self.change(ConnectionState::Up(Arc::new(up)));
+        // Last: whoever notes this link sends over this connection, or a later one. If it were the
+        // other way round, an undo over this link would be believed too soon.
+        self.newest.store(link.0, Ordering::Release);
         if let Some(before) = before {
             before.connection.replace();
         }

@@ -17,7 +17,7 @@ use crate::resp::ConnectionEvents;
 /// of a channel. Otherwise a message of one node may be older than a reply of another.
 pub(crate) type IsSoleGranter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// Hears one connection.
+/// ConnectionEvents one connection.
 pub(super) struct PushHandler {
     pub(super) link: Link,
     pub(super) listener: Weak<dyn Listener>,

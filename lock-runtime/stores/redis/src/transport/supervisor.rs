@@ -84,11 +84,11 @@ struct Supervisor {
 enum Left {
     Broken(StoreError),
     /// It was silent, and this one is not.
-    Replaced(Box<Made>),
+    Replaced(Box<MadeConnection>),
 }
 
 /// A connection.
-struct Made {
+struct MadeConnection {
     up: Connected,
     /// Where it leads.
     reached: Reached,
@@ -113,7 +113,7 @@ impl Supervisor {
                 }
             };
             let error = match attempt {
-                Ok(Made {
+                Ok(MadeConnection {
                     up,
                     reached,
                     is_tried,
@@ -216,7 +216,7 @@ impl Supervisor {
     }
 
     /// One attempt to connect, in its time: at one of the server's addresses.
-    async fn attempt(&self, channels: &[String]) -> Result<Made, StoreError> {
+    async fn attempt(&self, channels: &[String]) -> Result<MadeConnection, StoreError> {
         let prepare = || {
             let subscriptions = Subscriptions::new(&self.context, self.is_sole_granter.is_some());
             let shared = self.connection.upgrade();
@@ -266,7 +266,7 @@ impl Supervisor {
                 false => Ok(()),
             })
             .map_err(of_server)?;
-        Ok(Made {
+        Ok(MadeConnection {
             up,
             reached,
             is_tried,
@@ -344,7 +344,11 @@ impl Supervisor {
     }
 
     /// Another connection, if that is there before a sign of life of this one.
-    async fn replacement(&self, doubted: &RespConnection, channels: &[String]) -> Option<Made> {
+    async fn replacement(
+        &self,
+        doubted: &RespConnection,
+        channels: &[String],
+    ) -> Option<MadeConnection> {
         let (clock, began) = (&self.context.clock, self.context.clock.now());
         let reads = doubted.reads();
         let mut alive = pin!(sign_of_life(doubted));
