@@ -41,8 +41,8 @@ const TRAP: &str = "
     CREATE TRIGGER trap BEFORE INSERT ON lock_store.meta
         FOR EACH ROW EXECUTE FUNCTION lock_store.trap()";
 
-/// Whatever compares or multiplies these types in a session of `postgres` finds its operators before
-/// the server's own: there are none for just these types.
+/// Whatever compares or multiplies these types in a session of `postgres` finds its operators
+/// before the server's own: there are none for just these types.
 const PLANTED: &str = r#"
     CREATE SCHEMA postgres;
     GRANT USAGE ON SCHEMA postgres TO PUBLIC;

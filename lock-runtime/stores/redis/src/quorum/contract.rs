@@ -123,7 +123,7 @@ impl Store for QuorumStore {
                     ended.push(Ok(Released::NotHeld));
                     continue;
                 };
-                let one = self.ended(&round, replies, by).await;
+                let one = self.decide_end(&round, replies, by).await;
                 if one.is_ok() {
                     self.forget(owner, &round);
                 }

@@ -22,11 +22,11 @@ impl QuorumStore {
         by: Instant,
     ) -> Result<Released, Failure> {
         let replies = self.end_everywhere(round, true, None, by);
-        self.ended(round, replies, by).await
+        self.decide_end(round, replies, by).await
     }
 
     /// Decides from the replies whether the hold existed.
-    pub(super) async fn ended(
+    pub(super) async fn decide_end(
         &self,
         round: &Arc<Round>,
         mut replies: EndReplies,
