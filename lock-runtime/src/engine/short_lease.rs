@@ -15,7 +15,9 @@ impl ShortLease {
         if lease >= command_timeout || self.0.swap(true, Ordering::Relaxed) {
             return;
         }
-        let key = keys.first().map(|key| tracing::field::display(key.shortened()));
+        let key = keys
+            .first()
+            .map(|key| tracing::field::display(key.shortened()));
         tracing::warn!(
             key,
             ?lease,
