@@ -18,6 +18,10 @@ pub(crate) enum Socket {
     /// Callers write to it.
     Shared(Box<dyn AsyncRead + Send + Unpin>, Writer),
     /// Its task writes, as over TLS.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(dead_code, reason = "nothing else needs it")
+    )]
     Owned(Box<dyn Duplex>),
 }
 

@@ -18,7 +18,7 @@ use super::progress::{ConnectStep, Progress};
 use super::resp2;
 use super::unreached;
 use crate::context::ClientContext;
-use crate::resp::{self, Command, ConnectionEvents, Driver, RespConnection, Socket};
+use crate::resp::{self, Command, ConnectionEvents, Driver, RespConnection};
 use crate::server_text::shown;
 use crate::session::{Asking, Session};
 
@@ -44,20 +44,19 @@ pub(crate) async fn dial(
     progress.at(ConnectStep::Reaching);
     let stream = reach(info, at).await;
     let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
-    let mut greeting = ConnectStep::Greeting;
-    let socket = match stream {
+    let (greeting, socket): (_, resp::Socket) = match stream {
         #[cfg(feature = "tls")]
         Stream::Tls(stream, host) => {
             progress.at(ConnectStep::Handshake);
-            greeting = ConnectStep::GreetingOverTls;
             let stream = access.handshake(&host, stream).await;
             let stream =
                 stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
-            Socket::Owned(Box::new(stream))
+            let socket = resp::Socket::Owned(Box::new(stream));
+            (ConnectStep::GreetingOverTls, socket)
         }
-        Stream::Tcp(stream) => stream.into(),
+        Stream::Tcp(stream) => (ConnectStep::Greeting, stream.into()),
         #[cfg(unix)]
-        Stream::Unix(stream) => stream.into(),
+        Stream::Unix(stream) => (ConnectStep::Greeting, stream.into()),
     };
     if asking.is_some() {
         progress.at(ConnectStep::Credentials);
