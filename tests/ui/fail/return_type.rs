@@ -78,7 +78,4 @@ async fn skips_with_text() -> Result<(), String> {
     Ok(())
 }
 
-#[distributed_lock(key = "a", on_busy = "skip")]
-async fn skips_and_logs() {}
-
 fn main() {}
