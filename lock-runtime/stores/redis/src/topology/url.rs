@@ -102,7 +102,7 @@ impl StoreUrl {
             ("redis" | "rediss", Some("quorum")) => quorum(&parts()?, options)?,
             _ => {
                 return Err(ConfigError::new(
-                    "the URL has no known scheme: write `redis://`, `rediss://` (TLS), \
+                    "the URL has no known scheme: use `redis://`, `rediss://` (TLS), \
                      `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, \
                      `redis+unix://`, `postgres://`, `sqlite://` or `memory:`",
                 ));
