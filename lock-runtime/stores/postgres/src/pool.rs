@@ -44,6 +44,9 @@ struct PoolState {
     /// alone.
     refusals: u32,
     refused_until: Option<Instant>,
+    /// How often a migration was applied by this client: what an attempt was refused that began
+    /// before counts no more.
+    migrations: u64,
     /// Connections that were opened before are not used.
     retired: Option<Instant>,
     /// Since when there is a connection.
@@ -170,6 +173,7 @@ impl Pool {
         let opens = has_room && !is_idle && !rests && usable + state.opening < most;
         state.opening += usize::from(opens);
         let (failures, unanswered) = (state.failures, open - usable);
+        let migrations = state.migrations;
         if lost {
             state.since = None;
         }
@@ -179,7 +183,7 @@ impl Pool {
             self.hearer.disconnected(&self.settings.server, &error);
         }
         if opens {
-            self.clock.spawn(Arc::clone(self).open());
+            self.clock.spawn(Arc::clone(self).open(migrations));
         }
         match best {
             Some(connection) => Choice::Use(connection),
@@ -190,10 +194,10 @@ impl Pool {
         }
     }
 
-    /// One attempt to connect.
-    async fn open(self: Arc<Self>) {
+    /// One attempt to connect, after this number of migrations.
+    async fn open(self: Arc<Self>, migrations: u64) {
         let opened = Connection::open(&self.settings.route, &self.clock).await;
-        let is_first = self.finish_opening(opened);
+        let is_first = self.finish_opening(opened, migrations);
         self.announce_change(is_first);
     }
 
@@ -228,7 +232,7 @@ impl Pool {
     }
 
     /// Ends an attempt to connect. True if there was no connection before.
-    fn finish_opening(&self, opened: Result<Connection, StoreError>) -> bool {
+    fn finish_opening(&self, opened: Result<Connection, StoreError>, migrations: u64) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.opening -= 1;
@@ -245,6 +249,8 @@ impl Pool {
                 state.refused_until = None;
                 state.note_up(now)
             }
+            // Whoever waits tries again.
+            Err(error) if needs_an_operator(&error) && migrations < state.migrations => false,
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
                 // They were right before.
@@ -277,7 +283,9 @@ impl Pool {
 
     /// What was refused may be right now: the next request tries.
     pub(crate) fn try_again(&self) {
-        self.state.lock().refused_until = None;
+        let mut state = self.state.lock();
+        state.refused_until = None;
+        state.migrations += 1;
     }
 
     /// Since when it is connected, and how often it was again.
