@@ -204,7 +204,7 @@ impl UndoTask {
                         self.releases.push(clock.now(), way, job);
                     }
                     Some(UndoJob::Undo(job)) => {
-                        let way = self.worker.way_of_undo(&job);
+                        let way = UndoWorker::way_of_undos();
                         self.undos.push(clock.now(), way, job);
                     }
                     None => is_open = false,
@@ -263,7 +263,7 @@ impl UndoTask {
                 let now = self.worker.clock.now();
                 for undo in undos {
                     self.worker.pending.add_one();
-                    let way = self.worker.way_of_undo(&undo);
+                    let way = UndoWorker::way_of_undos();
                     self.undos.push(now, way, undo);
                 }
                 if is_done {
@@ -274,7 +274,7 @@ impl UndoTask {
                 if again.is_none() {
                     self.worker.pending.finish_one();
                 }
-                let again = again.map(|(at, job)| (at, self.worker.way_of_undo(&job), job));
+                let again = again.map(|(at, job)| (at, UndoWorker::way_of_undos(), job));
                 self.undos.finish(&way, tries, again);
             }
         }
@@ -286,8 +286,9 @@ impl UndoWorker {
         self.way(job.requests.iter().map(|request| &request.claim.key))
     }
 
-    fn way_of_undo(&self, job: &PendingUndo) -> Way {
-        self.way([&job.request.claim.key])
+    /// Undos have one backlog, whatever they go over.
+    fn way_of_undos() -> Way {
+        [].into()
     }
 
     fn way<'k>(&self, keys: impl IntoIterator<Item = &'k LockKey>) -> Way {

@@ -196,8 +196,9 @@ impl Pool {
 
     /// One attempt to connect, after this number of migrations.
     async fn open(self: Arc<Self>, migrations: u64) {
+        let began = self.clock.now();
         let opened = Connection::open(&self.settings.route, &self.clock).await;
-        let is_first = self.finish_opening(opened, migrations);
+        let is_first = self.finish_opening(opened, began, migrations);
         self.announce_change(is_first);
     }
 
@@ -232,7 +233,12 @@ impl Pool {
     }
 
     /// Ends an attempt to connect. True if there was no connection before.
-    fn finish_opening(&self, opened: Result<Connection, StoreError>, migrations: u64) -> bool {
+    fn finish_opening(
+        &self,
+        opened: Result<Connection, StoreError>,
+        began: Instant,
+        migrations: u64,
+    ) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.opening -= 1;
@@ -240,7 +246,8 @@ impl Pool {
             // If it was closed meanwhile, so is this one.
             Ok(_) if state.is_closed => false,
             Ok(connection) => {
-                if state.retired.is_some_and(|at| connection.since() < at) {
+                // What it was told may be older, too.
+                if state.retired.is_some_and(|at| began < at) {
                     connection.retire();
                 }
                 state.connections.push(Arc::new(connection));

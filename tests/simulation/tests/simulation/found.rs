@@ -7,7 +7,7 @@ use lock_testkit::polled;
 
 use crate::faults::Faults;
 use crate::rng::Rng;
-use crate::run::{clean_up, connect, in_simulation};
+use crate::run::{clean_up, connect, in_simulation, run};
 use crate::server::Silence;
 use crate::world::{World, now, sleep};
 
@@ -107,4 +107,10 @@ fn a_command_that_had_no_time_says_nothing_about_a_latch() {
         clean_up(&world, vec![service]).await;
         assert_eq!(world.violations(), []);
     });
+}
+
+/// With a backlog for each link, undos were one by one on their way, a second apart, for a minute.
+#[test]
+fn undos_of_one_client_do_not_wait_for_one_another() {
+    assert_eq!(run(63_020_616, None, false).violations, []);
 }
