@@ -35,7 +35,7 @@ type Replies = Vec<Result<Value, RedisError>>;
 impl Tried<'_> {
     /// An error with the name of a command or right that is missing. False if the server runs no
     /// scripts now, so that nothing is known of theirs.
-    pub(crate) async fn expect(&self) -> Result<bool, StoreError> {
+    pub(crate) async fn ensure(&self) -> Result<bool, StoreError> {
         let scripts = async {
             match self.is_node {
                 false => Ok(self.expect_scripts(None).await? == Some(true)),

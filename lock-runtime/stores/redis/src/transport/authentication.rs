@@ -45,7 +45,7 @@ pub(crate) async fn keep_authenticated(
                 tracing::debug!(%server, "authenticated anew at the lock store");
                 (failures, renew_at) = (0, again);
                 if let Some(tried) = &tried
-                    && let Err(error) = tried.expect().await
+                    && let Err(error) = tried.ensure().await
                     && !error.kind().is_transient()
                 {
                     return error;

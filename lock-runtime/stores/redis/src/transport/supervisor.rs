@@ -255,7 +255,7 @@ impl Supervisor {
         };
         let by = clock.now() + context.timeouts.connect;
         // One that takes no writes for a while, as during a failover, does not answer yet.
-        let tried = clock.by(by, self.tried(&up.connection).expect()).await;
+        let tried = clock.by(by, self.tried(&up.connection).ensure()).await;
         let of_server = |error: StoreError| error.of(&up.address());
         let is_tried = tried.unwrap_or(Ok(false)).map_err(of_server)?;
         let subscribed = clock.by(by, listen_again(&up, channels)).await;
@@ -391,7 +391,7 @@ async fn refusal(
             denied.notified().await;
         }
         clock.sleep_until(clock.now() + TRIED_AGAIN).await;
-        match tried.expect().await {
+        match tried.ensure().await {
             Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
             Err(_) => is_tried = false,
