@@ -43,8 +43,6 @@ pub(crate) struct Connection {
     state: watch::Sender<ConnectionState>,
     /// Counts links, over all connections of a store.
     links: Arc<AtomicU64>,
-    /// The link of its newest connection.
-    newest: AtomicU64,
     /// How many connections were made.
     made: AtomicU64,
     /// Commands in a row that got no answer.
@@ -89,7 +87,6 @@ impl Connection {
             progress: Arc::default(),
             state: watch::Sender::new(ConnectionState::Down(None)),
             links,
-            newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             reports,
@@ -105,18 +102,15 @@ impl Connection {
         let _ = self.supervisor.set(supervisor);
     }
 
-    /// The link of its newest connection.
+    /// The link of its connection, `Link(0)` while there is none. It is read together with the
+    /// connection: whoever notes a link sends over that one or a later one, and an undo over it is
+    /// believed neither too soon nor never.
     pub(crate) fn link(&self) -> Link {
-        Link(self.newest.load(Ordering::Acquire))
+        self.with_up(|up| up.link).unwrap_or(Link(0))
     }
 
     pub(super) fn next_link(&self) -> Link {
         Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
-    }
-
-    /// From now on nothing is current that comes over the link before.
-    pub(super) fn leave_link(&self) {
-        self.newest.store(self.next_link().0, Ordering::Release);
     }
 
     /// Reads the connection, if it is up.
@@ -371,14 +365,10 @@ impl Connection {
 
     /// Puts a new connection in use, also instead of one that is up.
     pub(super) fn bring_up(&self, up: Connected) {
-        let link = up.link;
         self.silent.store(0, Ordering::Release);
         self.made.fetch_add(1, Ordering::AcqRel);
         let before = self.with_up(Arc::clone);
         self.change(ConnectionState::Up(Arc::new(up)));
-        // Last: whoever notes this link sends over this connection, or a later one. If it were the
-        // other way round, an undo over this link would be believed too soon.
-        self.newest.store(link.0, Ordering::Release);
         if let Some(before) = before {
             before.connection.replace();
         }

@@ -107,10 +107,7 @@ impl Supervisor {
             };
             let attempt = match replacement.take() {
                 Some(made) => Ok(made),
-                None => {
-                    shared.leave_link();
-                    self.attempt(&channels).await
-                }
+                None => self.attempt(&channels).await,
             };
             let error = match attempt {
                 Ok(MadeConnection {
