@@ -44,6 +44,11 @@ async fn connected() -> (RedisServer, LockClient) {
         .release()
         .await
         .unwrap();
+    // Nor is there an attempt to connect that another one has overtaken.
+    eventually("the client has one connection", async || {
+        server.client_count().await == 1
+    })
+    .await;
     (server, client)
 }
 

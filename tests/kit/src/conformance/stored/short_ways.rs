@@ -25,7 +25,7 @@ impl Stored {
 }
 
 async fn a_fenced_grant_of_a_free_lock_takes_the_short_way(backend: Backend) {
-    let stored = Stored::on(backend);
+    let stored = Stored::settled(backend).await;
     // From now on the server knows the script.
     assert!(matches!(stored.barge(1).await, Acquired::Granted(_)));
     stored.free(owner(0, 1), None).await;
@@ -56,7 +56,7 @@ async fn the_short_way_leaves_nothing_if_the_counter_is_spoilt(backend: Backend)
 }
 
 async fn a_release_that_nobody_waits_for_looks_for_no_waiters(backend: Backend) {
-    let stored = Stored::on(backend);
+    let stored = Stored::settled(backend).await;
     let me = owner(0, 1);
     for again in [false, true] {
         stored.take(me, None).await;
