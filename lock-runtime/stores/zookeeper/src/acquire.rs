@@ -1,0 +1,298 @@
+//! [`Inner::acquire`]: a child in the key's queue, and what its place means.
+//!
+//! Most keys are free. So a first try makes its child at once and looks at it afterwards, in one
+//! round trip. Where that was in vain lately, and for parts of a key, a look comes first: a child
+//! that comes and goes would be in the way of others for a moment.
+
+use std::time::Duration;
+
+use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
+
+use crate::connection::Live;
+use crate::errors::{Fault, code};
+use crate::holds::{Own, Part};
+use crate::names::{self, Child, KeyNode};
+use crate::rank::{Listing, Rank, Standing};
+use crate::store::{Carried, Inner};
+use crate::wire::{self, NodeKind, Request, Stat};
+
+/// How long a key counts as one that others want.
+const WANTED_FOR: Duration = Duration::from_secs(1);
+
+/// How often a request looks again because what it would watch has gone meanwhile.
+const LOOKS: u32 = 8;
+
+impl Inner {
+    pub(crate) async fn acquire(&self, live: &Live, request: &Acquire) -> Carried<Acquired> {
+        let node = self.node(&request.claim.key);
+        let sent = self.clock.now();
+        let owner = request.claim.owner;
+        let known = self.known(live, &node, owner);
+        if known.is_none() && self.is_likely_free(&node, request, sent) {
+            let (child, listing) = self.create(live, &node, request).await?;
+            return self.settle(live, &node, request, child, listing, sent, false).await;
+        }
+        let listing = self.list(live, &node, false).await?;
+        if listing.is_foreign {
+            return Ok(Acquired::Conflict);
+        }
+        if let Some(own) = known {
+            match listing.named(&own.child.name) {
+                Some(child) => {
+                    let child = (child.clone(), own.czxid);
+                    return self.settle(live, &node, request, child, listing, sent, true).await;
+                }
+                None => self.holds.lock().forget(&node, &own.child),
+            }
+        }
+        let found = self.find(live, &node, &listing, owner, request.claim.permits);
+        if let Some((child, stat)) = found.await? {
+            let child = (child, stat.czxid);
+            return self.settle(live, &node, request, child, listing, sent, true).await;
+        }
+        let rank = listing.rank(request.claim.permits, None);
+        let is_hopeless = match rank.standing {
+            Standing::OtherKind => return Ok(Acquired::Conflict),
+            Standing::Holds => false,
+            Standing::Waits(_) => request.queue != Queue::Join && request.instead_of.is_none(),
+        };
+        if is_hopeless {
+            self.busy.lock().insert(node, sent);
+            return Ok(busy(&rank, false));
+        }
+        let (child, listing) = self.create(live, &node, request).await?;
+        self.settle(live, &node, request, child, listing, sent, false).await
+    }
+
+    /// The child of this owner, if there is one.
+    fn known(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Own> {
+        let mut holds = self.holds.lock();
+        let own = holds.get(node, owner).cloned();
+        own.filter(|own| own.session == live.session)
+    }
+
+    /// Whether a child may be made without a look.
+    fn is_likely_free(&self, node: &KeyNode, request: &Acquire, now: Instant) -> bool {
+        let mut busy = self.busy.lock();
+        busy.sweep(|at| now - *at < WANTED_FOR);
+        request.queue == Queue::Barge
+            && request.claim.permits.is_none()
+            && busy.get(node).is_none_or(|at| now - *at >= WANTED_FOR)
+    }
+
+    /// Makes a child for the request, and lists them all.
+    async fn create(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        request: &Acquire,
+    ) -> Carried<((Child, i64), Listing)> {
+        let Claim { owner, permits, .. } = request.claim;
+        let ended = match request.instead_of {
+            None => None,
+            Some(before) => self.ended(live, node, before),
+        };
+        let name = names::without_place(owner, permits, false);
+        let path = node.child(&name);
+        let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
+        let made = match ended {
+            None => self.create_alone(live, node, create).await?,
+            Some(before) => {
+                let path = node.child(&before.name);
+                let both = wire::multi(&[wire::delete(&path), create.clone()]);
+                let (made, listed) = (live.send(both), live.send(wire::children(&node.path, false)));
+                match made.reply().await?.read(wire::parts)?.pop() {
+                    Some(wire::Part::Created(path, stat)) => {
+                        self.holds.lock().forget(node, &before);
+                        let listing = self.listing(node, listed.reply().await.map(Some))?;
+                        (path, stat, listing)
+                    }
+                    // It had ended.
+                    _ => self.create_alone(live, node, create).await?,
+                }
+            }
+        };
+        let (path, stat, listing) = made;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let child = names::child(name).ok_or(Fault::Unreadable)?;
+        Ok(((child, stat.czxid), listing))
+    }
+
+    async fn create_alone(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        create: Request,
+    ) -> Carried<(String, Stat, Listing)> {
+        for is_there in [true, false] {
+            if !is_there {
+                self.make_node(live, node).await?;
+            }
+            let made = live.send(create.clone());
+            let listed = live.send(wire::children(&node.path, false));
+            match made.reply().await {
+                Ok(reply) => {
+                    let (path, stat) = reply.read(wire::created)?;
+                    let listing = self.listing(node, listed.reply().await.map(Some))?;
+                    return Ok((path, stat, listing));
+                }
+                Err(Fault::Refused(code::NO_NODE)) if is_there => {}
+                // The node is another program's, which ends with that.
+                Err(Fault::Refused(code::EPHEMERAL_PARENT)) => break,
+                Err(fault) => return Err(fault),
+            }
+        }
+        Err(Fault::Refused(code::NO_NODE))
+    }
+
+    /// The hold that a request ends, if there is one.
+    fn ended(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Child> {
+        self.known(live, node, owner).map(|own| own.child)
+    }
+
+    /// What the place of a request's child means, and what becomes of it. `was_there` is said of
+    /// one that an earlier attempt has made.
+    #[expect(clippy::too_many_arguments, reason = "what was found, and when it was asked for")]
+    async fn settle(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        request: &Acquire,
+        (child, czxid): (Child, i64),
+        mut listing: Listing,
+        sent: Instant,
+        was_there: bool,
+    ) -> Carried<Acquired> {
+        if listing.is_foreign {
+            return self.undo(live, node, &child, Acquired::Conflict).await;
+        }
+        for _ in 0..LOOKS {
+            let rank = listing.rank(child.permits, Some(child.place));
+            let obstacle = match &rank.standing {
+                Standing::OtherKind => {
+                    return self.undo(live, node, &child, Acquired::Conflict).await;
+                }
+                Standing::Holds => {
+                    let held = self.hold(live, node, request, &child, czxid, &listing, sent);
+                    return Ok(match held.await? {
+                        Some(mut granted) => {
+                            granted.limit = rank.limit;
+                            Acquired::Granted(granted)
+                        }
+                        None => busy(&rank, false),
+                    });
+                }
+                Standing::Waits(obstacle) => obstacle,
+            };
+            if request.queue != Queue::Join && !was_there {
+                self.busy.lock().insert(node.clone(), sent);
+                return self.undo(live, node, &child, busy(&rank, false)).await;
+            }
+            self.wait(live, node, request, &child, czxid);
+            if self.watch(live, node, obstacle).await? {
+                return Ok(busy(&rank, true));
+            }
+            listing = self.list(live, node, false).await?;
+            if listing.named(&child.name).is_none() {
+                self.holds.lock().forget(node, &child);
+                return Ok(busy(&rank, false));
+            }
+        }
+        // It asks again.
+        Ok(Acquired::Busy(Busy::new(None, true)))
+    }
+
+    async fn undo(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        child: &Child,
+        reply: Acquired,
+    ) -> Carried<Acquired> {
+        self.holds.lock().forget(node, child);
+        self.delete(live, &node.child(&child.name)).await?;
+        Ok(reply)
+    }
+
+    /// Notes the hold. `None`: it has ended meanwhile.
+    #[expect(clippy::too_many_arguments, reason = "what was found, and when it was asked for")]
+    pub(crate) async fn hold(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        request: &Acquire,
+        child: &Child,
+        czxid: i64,
+        listing: &Listing,
+        sent: Instant,
+    ) -> Carried<Option<Granted>> {
+        let ends = self.clock.now() + request.lease;
+        {
+            let mut holds = self.holds.lock();
+            match holds.get(node, child.owner) {
+                Some(own) if own.child.name == child.name => {
+                    own.part = Part::Holds(match own.part {
+                        Part::Holds(before) => before.max(ends),
+                        Part::Waits { .. } => ends,
+                    });
+                }
+                _ => holds.set(
+                    node,
+                    Own {
+                        child: child.clone(),
+                        session: live.session,
+                        part: Part::Holds(ends),
+                        czxid,
+                        window: None,
+                    },
+                ),
+            }
+        }
+        self.ends.notify_one();
+        let mut granted = Granted::new(None, 0);
+        if request.tokens > 0 {
+            let is_shared = child.permits.is_some();
+            let owner = child.owner;
+            let minted =
+                self.mint(live, node, owner, request.tokens, listing.stat, is_shared);
+            let Some((first, reserved)) = minted.await? else {
+                return Ok(None);
+            };
+            (granted.token, granted.reserved) = (Some(first), reserved);
+        }
+        let trusted = live.trusted_until();
+        granted.until = (trusted < sent + request.lease).then_some(trusted);
+        Ok(Some(granted))
+    }
+
+    /// Notes the place.
+    fn wait(&self, live: &Live, node: &KeyNode, request: &Acquire, child: &Child, czxid: i64) {
+        let part = Part::Waits {
+            ends: request.wait.map(|wait| self.clock.now() + wait),
+            first_lease: request.first_lease,
+            tokens: request.tokens,
+        };
+        let mut holds = self.holds.lock();
+        match holds.get(node, child.owner) {
+            Some(own) if own.child.name == child.name => own.part = part,
+            _ => holds.set(
+                node,
+                Own {
+                    child: child.clone(),
+                    session: live.session,
+                    part,
+                    czxid,
+                    window: None,
+                },
+            ),
+        }
+        drop(holds);
+        self.ends.notify_one();
+    }
+}
+
+fn busy(rank: &Rank, queued: bool) -> Acquired {
+    let mut busy = Busy::new(None, queued);
+    (busy.holder, busy.limit) = (rank.holder, rank.limit);
+    Acquired::Busy(busy)
+}

@@ -1,0 +1,276 @@
+//! One connection that is up: requests and their replies in order, heartbeats, and events.
+//!
+//! Why not the crate `zookeeper-client`: it brings a hundred crates, with a reactor and a thread of
+//! its own beside tokio, and it hides what the [trust](crate::trust) in a session counts from: when
+//! a request was sent, and over which connection its answer came.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lock_store::{Clock, Instant, Link, Mutex, StoreError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::errors::{Fault, code, gone, silent};
+use crate::transport::{ReadHalf, WriteHalf};
+use crate::trust::Trust;
+use crate::wire::{self, ReplyHeader, Request, Verb};
+
+/// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
+const LONGEST: usize = 64 << 20;
+/// A session's timeout has this many heartbeats, so that the trust in it hardly ends sooner.
+const BEATS: u32 = 10;
+
+/// A reply without an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply(Vec<u8>);
+
+impl Reply {
+    /// What the request's reader makes of it.
+    pub(crate) fn read<T>(&self, read: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+        let body = self.0.get(wire::HEADER..).unwrap_or_default();
+        read(body).ok_or(Fault::Unreadable)
+    }
+}
+
+type Replied = oneshot::Sender<Result<Reply, Fault>>;
+
+/// A request on its way to the connection.
+#[derive(Debug)]
+pub(crate) struct Call {
+    request: Request,
+    replied: Replied,
+}
+
+/// A connection that is up, as those see it who use it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) calls: mpsc::UnboundedSender<Call>,
+    pub(crate) session: i64,
+    /// One for each session: a server that takes a session over carries out nothing more that came
+    /// over its connections before.
+    pub(crate) link: Link,
+    pub(crate) server: String,
+    pub(crate) since: Instant,
+    pub(crate) timeout: Duration,
+    pub(crate) trust: Mutex<Trust>,
+}
+
+/// A request that was sent. It is carried out after those that were sent before, whether or not
+/// somebody waits for the reply.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    reply: oneshot::Receiver<Result<Reply, Fault>>,
+    server: String,
+}
+
+impl Sent {
+    pub(crate) async fn reply(self) -> Result<Reply, Fault> {
+        let closed = || Fault::Lost(gone(&self.server, "the connection was closed"));
+        self.reply.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+impl Live {
+    pub(crate) fn send(&self, request: Request) -> Sent {
+        let (replied, reply) = oneshot::channel();
+        // Without the other end, the call is dropped, and its reply with it.
+        let _ = self.calls.send(Call { request, replied });
+        Sent {
+            reply,
+            server: self.server.clone(),
+        }
+    }
+
+    /// Until when no server can have ended the session.
+    pub(crate) fn trusted_until(&self) -> Instant {
+        self.trust.lock().until()
+    }
+}
+
+/// A request that waits for its reply.
+struct Pending {
+    number: i32,
+    sent: Instant,
+    is_sync: bool,
+    /// `None`: a heartbeat.
+    replied: Option<Replied>,
+}
+
+/// The connection's own end.
+pub(crate) struct Connection<'c> {
+    pub(crate) live: &'c Live,
+    pub(crate) clock: &'c Clock,
+    pub(crate) on_event: &'c (dyn Fn(String) + Send + Sync),
+    /// Notes the last transaction that the server has carried out.
+    pub(crate) on_zxid: &'c (dyn Fn(i64) + Send + Sync),
+    pending: Mutex<VecDeque<Pending>>,
+}
+
+impl<'c> Connection<'c> {
+    pub(crate) fn new(
+        live: &'c Live,
+        clock: &'c Clock,
+        on_event: &'c (dyn Fn(String) + Send + Sync),
+        on_zxid: &'c (dyn Fn(i64) + Send + Sync),
+    ) -> Self {
+        Self {
+            live,
+            clock,
+            on_event,
+            on_zxid,
+            pending: Mutex::default(),
+        }
+    }
+
+    /// Carries requests and replies until the connection ends. Then nobody's reply has come.
+    pub(crate) async fn carry(
+        &self,
+        read: ReadHalf,
+        write: WriteHalf,
+        calls: &mut mpsc::UnboundedReceiver<Call>,
+    ) -> StoreError {
+        tokio::select! {
+            error = self.write(write, calls) => error,
+            error = self.read(read) => error,
+        }
+    }
+
+    /// Fails what waits for a reply.
+    pub(crate) fn fail(&self, error: &StoreError) {
+        let pending = std::mem::take(&mut *self.pending.lock());
+        for replied in pending.into_iter().filter_map(|call| call.replied) {
+            let _ = replied.send(Err(Fault::Lost(error.clone())));
+        }
+    }
+
+    async fn write(
+        &self,
+        mut write: WriteHalf,
+        calls: &mut mpsc::UnboundedReceiver<Call>,
+    ) -> StoreError {
+        let pause = self.live.timeout / BEATS;
+        let mut beats_at = self.clock.now();
+        let mut number = 0;
+        let mut bytes = Vec::new();
+        loop {
+            let call = tokio::select! {
+                biased;
+                () = self.clock.sleep_until(beats_at) => None,
+                call = calls.recv() => match call {
+                    Some(call) => Some(call),
+                    None => return gone(&self.live.server, "it is closed"),
+                },
+            };
+            let sent = self.clock.now();
+            let mut push = |request: &Request, replied: Option<Replied>| {
+                // Below zero are the protocol's own.
+                number = (number + 1) & i32::MAX;
+                bytes.extend(wire::framed(number, request));
+                let is_sync = request.verb == Verb::Sync;
+                self.pending.lock().push_back(Pending {
+                    number,
+                    sent,
+                    is_sync,
+                    replied,
+                });
+            };
+            match call {
+                Some(call) => push(&call.request, Some(call.replied)),
+                None => {
+                    push(&wire::sync(), None);
+                    beats_at = sent + pause;
+                }
+            }
+            while let Ok(call) = calls.try_recv() {
+                push(&call.request, Some(call.replied));
+            }
+            let written = async {
+                write.write_all(&bytes).await?;
+                write.flush().await
+            };
+            if let Err(error) = written.await {
+                return gone(&self.live.server, &error.to_string());
+            }
+            bytes.clear();
+        }
+    }
+
+    async fn read(&self, read: ReadHalf) -> StoreError {
+        let mut read = tokio::io::BufReader::with_capacity(16 << 10, read);
+        // Heartbeats are answered.
+        let silence = self.live.timeout / 3;
+        loop {
+            let by = self.clock.now() + silence;
+            let message = match self.clock.by(by, message(&mut read)).await {
+                None => return silent(&self.live.server),
+                Some(Err(error)) => return gone(&self.live.server, &error.to_string()),
+                Some(Ok(message)) => message,
+            };
+            if let Err(why) = self.hear(message) {
+                return gone(&self.live.server, why);
+            }
+        }
+    }
+
+    fn hear(&self, message: Vec<u8>) -> Result<(), &'static str> {
+        const STRANGE: &str = "it does not speak ZooKeeper's protocol";
+        let ReplyHeader {
+            number,
+            zxid,
+            error,
+        } = wire::header(&message).ok_or(STRANGE)?;
+        if number == wire::EVENT {
+            let body = message.get(wire::HEADER..).unwrap_or_default();
+            let path = wire::event(body).ok_or(STRANGE)?;
+            // One without a path is about the session.
+            if !path.is_empty() {
+                (self.on_event)(path);
+            }
+            return Ok(());
+        }
+        if zxid > 0 {
+            (self.on_zxid)(zxid);
+        }
+        let pending = self.pending.lock().pop_front();
+        let pending = pending.filter(|pending| pending.number == number);
+        let Pending {
+            sent,
+            is_sync,
+            replied,
+            ..
+        } = pending.ok_or(STRANGE)?;
+        match error {
+            0 if is_sync => self.live.trust.lock().prove(sent, self.clock.now()),
+            // What is pending fails with the connection, this as well.
+            code::EXPIRED | code::MOVED => {
+                let error = gone(&self.live.server, "the session is over, or is elsewhere");
+                replied.map(|replied| replied.send(Err(Fault::Lost(error))));
+                return Err("the session is over, or was taken over by another server");
+            }
+            _ => {}
+        }
+        if let Some(replied) = replied {
+            let _ = replied.send(match error {
+                0 => Ok(Reply(message)),
+                code => Err(Fault::Refused(code)),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Reads one message.
+pub(crate) async fn message(
+    read: &mut (impl tokio::io::AsyncRead + Unpin),
+) -> std::io::Result<Vec<u8>> {
+    let len = usize::try_from(read.read_i32().await?).unwrap_or(usize::MAX);
+    if len > LONGEST {
+        return Err(std::io::Error::other(
+            "it does not speak ZooKeeper's protocol",
+        ));
+    }
+    let mut message = vec![0; len];
+    read.read_exact(&mut message).await?;
+    Ok(message)
+}

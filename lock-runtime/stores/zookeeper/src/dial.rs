@@ -1,0 +1,199 @@
+//! From addresses to a connection whose session is there.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use lock_store::timing::Timeouts;
+use lock_store::{Clock, Instant, Staggered, StoreError};
+use tokio::io::AsyncWriteExt;
+use tokio::net::lookup_host;
+
+use crate::connection::message;
+use crate::errors::{code, gone, not_serving, of_code, silent};
+use crate::transport::{ReadHalf, Transport, WriteHalf};
+use crate::url::{Host, Settings};
+use crate::wire::{self, Connected, Request};
+
+/// The session that a server is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Zero: a new one.
+    pub(crate) session: i64,
+    pub(crate) secret: Vec<u8>,
+    /// The last transaction that this client has seen. A server that is behind refuses.
+    pub(crate) seen: i64,
+}
+
+impl Wanted {
+    /// A new session.
+    pub(crate) fn new(seen: i64) -> Self {
+        Self {
+            session: 0,
+            secret: vec![0; 16],
+            seen,
+        }
+    }
+}
+
+/// A connection with its session.
+pub(crate) struct Dialed {
+    pub(crate) read: ReadHalf,
+    pub(crate) write: WriteHalf,
+    pub(crate) connected: Connected,
+    /// When the session was asked for.
+    pub(crate) sent: Instant,
+    pub(crate) server: String,
+}
+
+type Address = (Host, SocketAddr);
+
+/// Makes connections.
+pub(crate) struct Dialer {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) transport: Transport,
+    pub(crate) clock: Clock,
+    pub(crate) timeouts: Timeouts,
+    /// With which host this client begins, so that clients spread over the servers.
+    pub(crate) begins: usize,
+    pub(crate) known: Staggered<Address>,
+}
+
+impl Dialer {
+    /// A connection to one of the servers.
+    pub(crate) async fn dial(&self, wanted: &Wanted) -> Result<Dialed, StoreError> {
+        let limit = self.timeouts.connect;
+        let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
+        let attempt = |(host, address): Address| {
+            let wanted = wanted.clone();
+            async move {
+                let by = self.clock.now() + limit;
+                let attempt = self.attempt(&host, address, &wanted);
+                let server = host.to_string();
+                self.clock
+                    .by(by, attempt)
+                    .await
+                    .unwrap_or_else(|| Err(silent(&server)))
+            }
+        };
+        match self
+            .known
+            .connect(addresses, limit, &self.clock, attempt)
+            .await
+        {
+            Ok(dialed) => Ok(dialed),
+            Err(failed) => {
+                errors.extend(failed);
+                let none = || gone(&self.settings.server, "it has no address");
+                Err(StoreError::of_all(errors).unwrap_or_else(none))
+            }
+        }
+    }
+
+    async fn addresses(&self, by: Instant) -> (Vec<Address>, Vec<StoreError>) {
+        let hosts = &self.settings.hosts;
+        let begins = self.begins % hosts.len().max(1);
+        let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
+        let resolve = |host: Host| async move {
+            let found = lookup_host((host.name.clone(), host.port));
+            let found = self.clock.by(by, found).await;
+            (host, found)
+        };
+        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
+        let all = futures_util::future::join_all(rotated.cloned().map(resolve)).await;
+        for (host, found) in all {
+            match found {
+                Some(Ok(found)) => {
+                    addresses.extend(found.map(|address| (host.clone(), address)));
+                }
+                Some(Err(error)) => {
+                    let why = format!("its name can't be resolved: {error}");
+                    errors.push(gone(&host.to_string(), &why));
+                }
+                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
+            }
+        }
+        (addresses, errors)
+    }
+
+    async fn attempt(
+        &self,
+        host: &Host,
+        address: SocketAddr,
+        wanted: &Wanted,
+    ) -> Result<Dialed, StoreError> {
+        let server = host.to_string();
+        let failed = |error: std::io::Error| {
+            let error = gone(&server, &error.to_string());
+            match error.detail().contains("certificate") {
+                true => error.advise(
+                    "if it is the right server, trust the CA of its certificate \
+                     (`Tls::ca_file`), and connect to a name that the certificate has",
+                ),
+                false => error,
+            }
+        };
+        let (mut read, mut write) = self
+            .transport
+            .connect(&host.name, address)
+            .await
+            .map_err(failed)?;
+        let sent = self.clock.now();
+        let timeout = i32::try_from(self.settings.session.as_millis()).unwrap_or(i32::MAX);
+        let first = wire::connect(wanted.seen, timeout, wanted.session, &wanted.secret);
+        let framed = crate::jute::Writer::default().bytes(&first).done();
+        write.write_all(&framed).await.map_err(failed)?;
+        write.flush().await.map_err(failed)?;
+        let reply = message(&mut read).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => {
+                not_serving(&server)
+            }
+            _ => failed(error),
+        })?;
+        let connected = wire::connected(&reply)
+            .ok_or_else(|| gone(&server, "it does not speak ZooKeeper's protocol"))?;
+        let mut dialed = Dialed {
+            read,
+            write,
+            connected,
+            sent,
+            server,
+        };
+        if dialed.connected.session != 0 {
+            self.greet(&mut dialed).await?;
+        }
+        Ok(dialed)
+    }
+
+    /// Authenticates.
+    async fn greet(&self, dialed: &mut Dialed) -> Result<(), StoreError> {
+        let Some(user) = &self.settings.user else {
+            return Ok(());
+        };
+        let auth = wire::auth(&user.name, &user.password);
+        exchange(dialed, wire::AUTH, &auth).await
+    }
+}
+
+/// One request and its reply, before the connection is used.
+async fn exchange(dialed: &mut Dialed, number: i32, request: &Request) -> Result<(), StoreError> {
+    let server = dialed.server.clone();
+    let failed = |error: std::io::Error| gone(&server, &error.to_string());
+    let framed = wire::framed(number, request);
+    dialed.write.write_all(&framed).await.map_err(failed)?;
+    dialed.write.flush().await.map_err(failed)?;
+    loop {
+        let reply = message(&mut dialed.read).await.map_err(|error| {
+            // A server that refuses a user closes the connection after its reply, or before.
+            match number == wire::AUTH {
+                true => of_code(code::AUTH_FAILED, &server),
+                false => failed(error),
+            }
+        })?;
+        match wire::header(&reply) {
+            Some(header) if header.number != number => {}
+            Some(header) if header.error == 0 => return Ok(()),
+            Some(header) => return Err(of_code(header.error, &server)),
+            None => return Err(gone(&server, "it does not speak ZooKeeper's protocol")),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What ZooKeeper's errors mean to a client.
+
+use lock_store::{StoreError, StoreErrorKind};
+
+/// The server's numbers for errors.
+pub(crate) mod code {
+    pub(crate) const UNIMPLEMENTED: i32 = -6;
+    pub(crate) const NO_NODE: i32 = -101;
+    pub(crate) const NO_AUTH: i32 = -102;
+    pub(crate) const BAD_VERSION: i32 = -103;
+    pub(crate) const NODE_EXISTS: i32 = -110;
+    pub(crate) const EPHEMERAL_PARENT: i32 = -108;
+    pub(crate) const EXPIRED: i32 = -112;
+    pub(crate) const AUTH_FAILED: i32 = -115;
+    pub(crate) const MOVED: i32 = -118;
+    pub(crate) const NOT_READ_ONLY: i32 = -119;
+    pub(crate) const QUOTA: i32 = -125;
+    pub(crate) const THROTTLED: i32 = -127;
+}
+
+const RIGHTS: &str = "allow this user to create, read, write and delete below the chroot of the \
+                      URL (`setAcl`), or give the URL the user who may";
+const LOGIN: &str = "check user and password in the URL, and the servers' authentication providers";
+const CHROOT: &str = "create it, with `LockClient::migrate()` or `zkCli.sh create`, or correct the \
+                      path at the end of the URL";
+const VERSION: &str = "use ZooKeeper 3.5 or later on all servers: older ones have no containers";
+const CUT_OFF: &str = "it may have no majority of its ensemble: see its log, and `srvr` of all \
+                       servers";
+const ROOM: &str = "raise the quota of the chroot (`setquota`), or remove what is not needed";
+
+/// Why a request failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The connection has ended. What was sent may have been carried out.
+    Lost(StoreError),
+    /// The server's number for it. It was not carried out.
+    Refused(i32),
+    /// The server's answer can't be read.
+    Unreadable,
+}
+
+/// The error for the user.
+pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
+    let (kind, text, advice) = match code {
+        code::NO_AUTH => (
+            StoreErrorKind::Denied,
+            "the user may not do this (NoAuth)",
+            Some(RIGHTS),
+        ),
+        code::AUTH_FAILED => (
+            StoreErrorKind::Denied,
+            "user or password are wrong (AuthFailed)",
+            Some(LOGIN),
+        ),
+        code::NO_NODE => (
+            StoreErrorKind::Misconfigured,
+            "the chroot of the URL does not exist (NoNode)",
+            Some(CHROOT),
+        ),
+        code::UNIMPLEMENTED => (
+            StoreErrorKind::Misconfigured,
+            "it does not know this request (Unimplemented)",
+            Some(VERSION),
+        ),
+        code::NOT_READ_ONLY => (
+            StoreErrorKind::ReadOnly,
+            "it is cut off from the others (NotReadOnly)",
+            Some(CUT_OFF),
+        ),
+        code::QUOTA => (
+            StoreErrorKind::OutOfMemory,
+            "the quota is used up (QuotaExceeded)",
+            Some(ROOM),
+        ),
+        code::THROTTLED => (StoreErrorKind::Loading, "it is overloaded", None),
+        code => {
+            let text = format!("{server}: error {code}");
+            return StoreError::new(StoreErrorKind::Refused, text);
+        }
+    };
+    let error = StoreError::new(kind, format!("{server}: {text}"));
+    match advice {
+        Some(advice) => error.advise(advice),
+        None => error,
+    }
+}
+
+/// The connection is gone, or there can be none.
+pub(crate) fn gone(server: &str, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
+}
+
+/// The server has ended the connection before it had answered the first message.
+pub(crate) fn not_serving(server: &str) -> StoreError {
+    gone(
+        server,
+        "it closes connections at once: it serves nobody, as without a majority of its ensemble",
+    )
+    .advise(CUT_OFF)
+}
+
+pub(crate) fn silent(server: &str) -> StoreError {
+    let text = format!("{server}: it is slow, stands still, or has no majority");
+    StoreError::new(StoreErrorKind::Timeout, text)
+}

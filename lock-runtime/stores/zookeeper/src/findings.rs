@@ -1,0 +1,142 @@
+//! What the servers say about themselves, and what of it endangers locks.
+//!
+//! Each is asked `srvr` over a connection of its own: the one of the four-letter words that is
+//! allowed by default.
+
+use std::time::Duration;
+
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::lookup_host;
+
+use crate::errors::{gone, silent};
+use crate::store::Inner;
+use crate::transport::Transport;
+use crate::url::Host;
+
+const QUESTION: &[u8] = b"srvr";
+/// A longer answer is none of ZooKeeper's.
+const LONGEST: u64 = 64 << 10;
+
+impl Inner {
+    pub(crate) async fn servers(
+        &self,
+        transport: &Transport,
+        by: Instant,
+    ) -> Result<Vec<ServerHealth>, StoreError> {
+        let live = self.session.live(by).await?;
+        let ask = |host: &Host| {
+            let host = host.clone();
+            async move {
+                let sent = self.clock.now();
+                let answer = self.clock.by(by, ask(transport, &host)).await;
+                let round_trip = self.clock.now() - sent;
+                let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
+                (host, answer, round_trip)
+            }
+        };
+        let hosts = &self.settings.hosts;
+        let answers = futures_util::future::join_all(hosts.iter().map(ask)).await;
+        let mut servers = Vec::new();
+        for (host, answer, round_trip) in answers {
+            let mut health = ServerHealth::new(host.to_string());
+            health.reconnects = self.session.reconnects();
+            if live.server == health.address {
+                health.connected_for = self.clock.now() - live.since;
+                health.findings.extend(self.about_session(live.timeout));
+            }
+            match answer {
+                Ok(text) => describe(&mut health, &text, round_trip),
+                Err(error) => {
+                    let reason = error.detail().to_owned();
+                    health.findings.push(Finding::no_answer(reason));
+                }
+            }
+            servers.push(health);
+        }
+        Ok(servers)
+    }
+
+    fn about_session(&self, timeout: Duration) -> Option<Finding> {
+        let asked = self.settings.session;
+        (timeout > asked).then(|| {
+            Finding::other(format!(
+                "its sessions last at least {timeout:?}, and the URL asks for {asked:?}: the locks \
+                 of a process that has died stay taken for longer; lower its `tickTime` or its \
+                 `minSessionTimeout`"
+            ))
+        })
+    }
+}
+
+async fn ask(transport: &Transport, host: &Host) -> Result<String, StoreError> {
+    let server = host.to_string();
+    let failed = |error: std::io::Error| gone(&server, &error.to_string());
+    let mut found = lookup_host((host.name.clone(), host.port))
+        .await
+        .map_err(failed)?;
+    let none = || gone(&server, "its name has no address");
+    let address = found.next().ok_or_else(none)?;
+    let (read, mut write) = transport
+        .connect(&host.name, address)
+        .await
+        .map_err(failed)?;
+    write.write_all(QUESTION).await.map_err(failed)?;
+    write.flush().await.map_err(failed)?;
+    let mut answer = Vec::new();
+    // A server over TLS may end it without a word.
+    let _ = read.take(LONGEST).read_to_end(&mut answer).await;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn describe(health: &mut ServerHealth, text: &str, round_trip: Duration) {
+    let value = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    };
+    health.round_trip = round_trip;
+    if let Some(version) = value("Zookeeper version") {
+        let end = version.find(['-', ',', ' ']).unwrap_or(version.len());
+        health.version = version.get(..end).unwrap_or_default().to_owned();
+    }
+    match value("Mode") {
+        Some("standalone") => {
+            health.role = Role::Master;
+            health.replicas = Some(0);
+            health.findings.push(Finding::other(
+                "it is an ensemble of one: without it there are no locks, and with its disk they \
+                 are lost; run three or five servers"
+                    .to_owned(),
+            ));
+        }
+        // A follower takes writes as well, and hands them to the leader.
+        Some("leader" | "follower") => health.role = Role::Master,
+        Some(_) => health.role = Role::Replica,
+        None if text.contains("whitelist") => health.findings.push(Finding::unknown(
+            "the state of the server",
+            "srvr in 4lw.commands.whitelist",
+        )),
+        None => health.findings.push(Finding::no_answer(
+            "it serves nobody, as without a majority of its ensemble".to_owned(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_describes_itself() {
+        let text = "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on\n\
+                    Latency min/avg/max: 0/0.5/3\nMode: standalone\nNode count: 5\n";
+        let mut health = ServerHealth::new("h:1".to_owned());
+        describe(&mut health, text, Duration::from_millis(1));
+        assert_eq!((&*health.version, health.role), ("3.8.0", Role::Master));
+        assert_eq!(health.findings.len(), 1);
+        let mut health = ServerHealth::new("h:1".to_owned());
+        describe(&mut health, "This ZooKeeper instance is not currently serving requests\n",
+            Duration::ZERO);
+        assert!(matches!(health.findings[..], [Finding::NoAnswer { .. }]));
+    }
+}

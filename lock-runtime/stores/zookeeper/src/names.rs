@@ -1,0 +1,201 @@
+//! The names of nodes: `/chroot/namespace/key`, and below it a child for each request.
+//!
+//! A child's name says what others go by, so that one listing decides: who asks, for which part of
+//! the key, and the place in the queue, which the server appends.
+
+use lock_store::{LockKey, Namespace, Owner, Permits};
+
+/// The name of the node of the namespace without a name. No escaped name is like it.
+const NAMELESS: &str = "%";
+/// ZooKeeper's own node at the root.
+const RESERVED: &str = "zookeeper";
+
+/// As one component of a path. Different names never become the same.
+///
+/// ZooKeeper refuses `/`, control characters, private and half characters, and the names `.` and
+/// `..`.
+fn escaped(name: &str) -> String {
+    let is_dots = matches!(name, "." | "..");
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        let is_plain = byte.is_ascii_graphic() && !matches!(byte, b'%' | b'/');
+        match is_plain && !is_dots {
+            true => text.push(byte.into()),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The node of a namespace, below the chroot.
+pub(crate) fn of_namespace(chroot: &str, namespace: &Namespace) -> String {
+    let name = match namespace.as_str() {
+        "" => NAMELESS.to_owned(),
+        RESERVED => RESERVED.replacen('z', "%7A", 1),
+        name => escaped(name),
+    };
+    format!("{chroot}/{name}")
+}
+
+/// The node of a key.
+pub(crate) fn of_key(chroot: &str, own: &Namespace, key: &LockKey) -> KeyNode {
+    let namespace = of_namespace(chroot, key.namespace().unwrap_or(own));
+    let path = format!("{namespace}/{}", escaped(key.as_str()));
+    KeyNode { namespace, path }
+}
+
+/// The node of a key, and that of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyNode {
+    pub(crate) namespace: String,
+    pub(crate) path: String,
+}
+
+impl KeyNode {
+    pub(crate) fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+}
+
+/// A request that holds a key or waits for it, by the name of its child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Child {
+    pub(crate) name: String,
+    pub(crate) owner: Owner,
+    pub(crate) permits: Option<Permits>,
+    /// It was released, and the key stays taken for a while.
+    pub(crate) kept: bool,
+    pub(crate) place: Place,
+}
+
+/// The place in a key's queue: what the server appends to a name.
+///
+/// The server counts with 32 bits, and begins again below zero. So places are compared as numbers
+/// of that circle (RFC 1982), which is right as long as the children of a key were made within
+/// 2³¹ of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(pub(crate) i32);
+
+impl Place {
+    pub(crate) fn is_before(self, other: Self) -> bool {
+        self.0.wrapping_sub(other.0) < 0
+    }
+
+    pub(crate) fn order(self, other: Self) -> std::cmp::Ordering {
+        self.0.wrapping_sub(other.0).cmp(&0)
+    }
+}
+
+const BETWEEN: char = '~';
+const KEPT: &str = "kept";
+const WHOLE: &str = "x";
+
+/// The name of a child without its place.
+pub(crate) fn without_place(owner: Owner, permits: Option<Permits>, kept: bool) -> String {
+    let part = match permits {
+        None => WHOLE.to_owned(),
+        Some(Permits { count, of }) => format!("{count:x}.{of:x}"),
+    };
+    let kept = if kept { KEPT } else { "" };
+    format!("{owner}{BETWEEN}{kept}{BETWEEN}{part}{BETWEEN}")
+}
+
+/// The name of a child at this place.
+pub(crate) fn at_place(
+    owner: Owner,
+    permits: Option<Permits>,
+    kept: bool,
+    Place(place): Place,
+) -> String {
+    format!("{}{place:010}", without_place(owner, permits, kept))
+}
+
+/// `None` for the name of a node that is not ours.
+pub(crate) fn child(name: &str) -> Option<Child> {
+    let mut parts = name.split(BETWEEN);
+    let owner = Owner::parse(parts.next()?)?;
+    let kept = match parts.next()? {
+        "" => false,
+        KEPT => true,
+        _ => return None,
+    };
+    let permits = match parts.next()? {
+        WHOLE => None,
+        part => {
+            let (count, of) = part.split_once('.')?;
+            Some(Permits {
+                count: u32::from_str_radix(count, 16).ok()?,
+                of: u32::from_str_radix(of, 16).ok()?,
+            })
+        }
+    };
+    let place = Place(parts.next()?.parse().ok()?);
+    parts.next().is_none().then(|| Child {
+        name: name.to_owned(),
+        owner,
+        permits,
+        kept,
+        place,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lock_store::ClientId;
+    use std::collections::HashSet;
+
+    #[test]
+    fn different_names_never_meet_and_have_no_forbidden_letters() {
+        let names = [
+            ".", "..", "%2E", "a/b", "a%2Fb", "a b", "ä", "\u{1F512}", "\u{7f}", "a\u{1}", "a", "A",
+            "%", "%25", "zookeeper", "a:b", "{a}b",
+        ];
+        let escaped: HashSet<_> = names.iter().map(|name| escaped(name)).collect();
+        assert_eq!(escaped.len(), names.len());
+        for name in &escaped {
+            assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'));
+            assert!(!matches!(&**name, "." | ".."));
+        }
+    }
+
+    #[test]
+    fn namespaces_have_nodes_of_their_own() {
+        let nodes = ["", "shop", "zookeeper", ".", "..", "Zookeeper"].map(|name| {
+            let namespace = Namespace::new(name).unwrap_or_else(|error| unreachable!("{error}"));
+            of_namespace("/c", &namespace)
+        });
+        let different: HashSet<_> = nodes.iter().collect();
+        assert_eq!(different.len(), nodes.len());
+        assert!(!nodes.contains(&"/c/zookeeper".to_owned()));
+    }
+
+    #[test]
+    fn a_child_says_who_asks_for_what() {
+        let owner = Owner {
+            client: ClientId(7),
+            request: 0x2a,
+        };
+        for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
+            for kept in [false, true] {
+                for place in [0, 12, i32::MAX, i32::MIN, -5] {
+                    let name = at_place(owner, permits, kept, Place(place));
+                    let child = child(&name);
+                    let found = child.map(|it| (it.owner, it.permits, it.kept, it.place));
+                    assert_eq!(found, Some((owner, permits, kept, Place(place))), "{name}");
+                }
+            }
+        }
+        for foreign in ["", "lock-0000000001", "a~b~c~d", "_c_1f-lock-0000000003"] {
+            assert_eq!(child(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn places_go_on_where_the_servers_counter_begins_again() {
+        let last = Place(i32::MAX);
+        let next = Place(i32::MIN);
+        assert!(last.is_before(next) && !next.is_before(last));
+        assert!(Place(1).is_before(Place(2)) && !Place(2).is_before(Place(2)));
+    }
+}

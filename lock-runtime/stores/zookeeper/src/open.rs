@@ -1,0 +1,63 @@
+//! From a URL to a store.
+
+use std::sync::Arc;
+
+use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
+use tokio::sync::{Notify, mpsc};
+
+use crate::access::Access;
+use crate::dial::Dialer;
+use crate::session::Session;
+use crate::store::{Inner, ZooKeeperStore};
+use crate::transport::Transport;
+use crate::url;
+
+/// Opens the ensemble of a URL such as `zookeeper://h1,h2,h3/locks`, in the background.
+///
+/// # Errors
+/// For a bad URL, and for settings that contradict it or can't be read. That the servers can't be
+/// used is told by [`Store::connected`] and by each request.
+pub fn open(
+    url: &str,
+    context: StoreContext,
+    access: &Access,
+) -> Result<Arc<dyn Store>, ConfigError> {
+    let StoreContext {
+        namespace,
+        client,
+        listener,
+        clock,
+        timeouts,
+        ..
+    } = context;
+    let settings = Arc::new(url::read(url, access)?);
+    let transport = Transport::new(&settings, access)?;
+    let (sender, news) = mpsc::unbounded_channel();
+    let dialer = Dialer {
+        settings: Arc::clone(&settings),
+        transport: transport.clone(),
+        clock: clock.clone(),
+        timeouts,
+        begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
+        known: Staggered::default(),
+    };
+    let session = Arc::new(Session::new(dialer, listener.clone(), sender));
+    clock.spawn(Arc::clone(&session).run());
+    let inner = Arc::new_cyclic(|me| Inner {
+        me: me.clone(),
+        session,
+        settings,
+        transport,
+        clock: clock.clone(),
+        namespace,
+        listener,
+        holds: Mutex::default(),
+        ends: Notify::new(),
+        looks: Mutex::default(),
+        busy: Mutex::default(),
+        bases: Mutex::default(),
+    });
+    clock.spawn(Arc::clone(&inner).attend(news));
+    clock.spawn(Arc::clone(&inner).end_in_time());
+    Ok(Arc::new(ZooKeeperStore(inner)))
+}

@@ -1,0 +1,271 @@
+//! The client's session, over one connection after the other.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::timing::backoff;
+use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
+use tokio::sync::{mpsc, watch};
+
+use crate::connection::{Connection, Live};
+use crate::dial::{Dialed, Dialer, Wanted};
+use crate::errors::gone;
+use crate::trust::Trust;
+use crate::wire;
+
+/// What a session tells its store.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A node that was watched has changed, or is gone.
+    Changed(String),
+    /// A connection is up. What was watched over the one before is not any more.
+    Up,
+    /// The session with this number is over, and all its children with it.
+    Over(i64, Link),
+    /// The client is closed.
+    Closed,
+}
+
+/// Whether there is a connection.
+#[derive(Clone, Debug)]
+enum State {
+    /// After this many attempts that failed, the last with this error.
+    Down(u64, Option<StoreError>),
+    Up(Arc<Live>),
+    Closed,
+}
+
+/// The client's session.
+pub(crate) struct Session {
+    dialer: Dialer,
+    clock: Clock,
+    listener: Weak<dyn Listener>,
+    news: mpsc::UnboundedSender<News>,
+    state: watch::Sender<State>,
+    /// The last transaction that this client has seen.
+    seen: AtomicI64,
+    reconnects: AtomicU64,
+    links: AtomicU64,
+    /// The URL's servers.
+    pub(crate) server: String,
+}
+
+/// A server that refuses for a reason that does not pass is asked less often.
+const LATER: Duration = Duration::from_secs(2);
+
+impl Session {
+    pub(crate) fn new(
+        dialer: Dialer,
+        listener: Weak<dyn Listener>,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
+        Self {
+            clock: dialer.clock.clone(),
+            server: dialer.settings.server.clone(),
+            dialer,
+            listener,
+            news,
+            state: watch::Sender::new(State::Down(0, None)),
+            seen: AtomicI64::new(0),
+            reconnects: AtomicU64::new(0),
+            links: AtomicU64::new(1),
+        }
+    }
+
+    /// The link of the session that there is, or will be.
+    pub(crate) fn link(&self) -> Link {
+        Link(self.links.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn reconnects(&self) -> u64 {
+        self.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// The connection, if there is one now.
+    pub(crate) fn live_now(&self) -> Option<Arc<Live>> {
+        match &*self.state.borrow() {
+            State::Up(live) => Some(Arc::clone(live)),
+            State::Down(..) | State::Closed => None,
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Closed)
+    }
+
+    /// The connection. Waits for the end of the next attempt to connect if there is none.
+    pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
+        let mut states = self.state.subscribe();
+        let before = match &*states.borrow_and_update() {
+            State::Up(live) => return Ok(Arc::clone(live)),
+            State::Down(failures, Some(error)) if !error.kind().is_transient() => {
+                let _ = failures;
+                return Err(error.clone());
+            }
+            State::Down(failures, _) => *failures,
+            State::Closed => return Err(gone(&self.server, "the client is closed")),
+        };
+        let ended = states.wait_for(|state| match state {
+            State::Up(_) | State::Closed => true,
+            State::Down(failures, _) => *failures > before,
+        });
+        let state = match self.clock.by(by, ended).await {
+            Some(Ok(state)) => state.clone(),
+            Some(Err(_)) => State::Closed,
+            None => self.state.borrow().clone(),
+        };
+        match state {
+            State::Up(live) => Ok(live),
+            State::Down(_, Some(error)) => Err(error),
+            State::Down(_, None) => Err(crate::errors::silent(&self.server)),
+            State::Closed => Err(gone(&self.server, "the client is closed")),
+        }
+    }
+
+    /// Ends the session, and waits for the server's word.
+    pub(crate) async fn finish(&self, by: Instant) {
+        if let Some(live) = self.live_now() {
+            let closed = live.send(wire::close());
+            let _ = self.clock.by(by, closed.reply()).await;
+        }
+        self.close();
+    }
+
+    /// Ends the session. Nobody waits for it.
+    pub(crate) fn close(&self) {
+        let before = self.state.send_replace(State::Closed);
+        let _ = self.news.send(News::Closed);
+        if let State::Up(live) = before {
+            drop(live.send(wire::close()));
+        }
+    }
+
+    /// Connects, again and again, until it is closed.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut wanted = Wanted::new(0);
+        let mut failures = 0;
+        let mut was_up = false;
+        while !self.is_closed() {
+            let mut states = self.state.subscribe();
+            let closed = states.wait_for(|state| matches!(state, State::Closed));
+            let dialed = tokio::select! {
+                dialed = self.dialer.dial(&wanted) => dialed,
+                _ = closed => return,
+            };
+            let dialed = match dialed {
+                Ok(dialed) => dialed,
+                Err(error) => {
+                    failures += 1;
+                    self.fail(failures, error, &mut states).await;
+                    continue;
+                }
+            };
+            if dialed.connected.session == 0 {
+                self.end_session(&mut wanted);
+                continue;
+            }
+            if was_up {
+                self.reconnects.fetch_add(1, Ordering::Relaxed);
+            }
+            (was_up, failures) = (true, 0);
+            wanted.session = dialed.connected.session;
+            wanted.secret.clone_from(&dialed.connected.secret);
+            self.carry(dialed).await;
+            wanted.seen = self.seen.load(Ordering::Relaxed);
+        }
+    }
+
+    /// The session that was asked for is over: the next attempt asks for a new one.
+    fn end_session(&self, wanted: &mut Wanted) {
+        let link = Link(self.links.fetch_add(1, Ordering::AcqRel));
+        let _ = self.news.send(News::Over(wanted.session, link));
+        tracing::warn!(
+            server = %self.server,
+            "the client's session with ZooKeeper has ended: what it held is lost"
+        );
+        *wanted = Wanted::new(wanted.seen);
+    }
+
+    async fn fail(&self, failures: u32, error: StoreError, states: &mut watch::Receiver<State>) {
+        let pause = match error.kind().is_transient() {
+            true => backoff(failures),
+            false => LATER,
+        };
+        self.step_down(&error);
+        let until = self.clock.now() + pause;
+        let closed = states.wait_for(|state| matches!(state, State::Closed));
+        let _ = self.clock.by(until, closed).await.is_some();
+    }
+
+    fn step_down(&self, error: &StoreError) {
+        self.state.send_if_modified(|state| {
+            let failures = match state {
+                State::Closed => return false,
+                State::Down(failures, _) => *failures,
+                State::Up(_) => 0,
+            };
+            *state = State::Down(failures + 1, Some(error.clone()));
+            true
+        });
+    }
+
+    /// Until this connection ends.
+    async fn carry(&self, dialed: Dialed) {
+        let Dialed {
+            read,
+            write,
+            connected,
+            sent,
+            server,
+        } = dialed;
+        let millis = u64::try_from(connected.timeout_millis).unwrap_or(0);
+        let timeout = Duration::from_millis(millis);
+        let (sender, mut calls) = mpsc::unbounded_channel();
+        let live = Arc::new(Live {
+            calls: sender,
+            session: connected.session,
+            link: self.link(),
+            server: server.clone(),
+            since: self.clock.now(),
+            timeout,
+            trust: Mutex::new(Trust::begin(sent, timeout, self.dialer.settings.tick)),
+        });
+        let is_open = self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, State::Closed);
+            if is_open {
+                *state = State::Up(Arc::clone(&live));
+            }
+            is_open
+        });
+        if !is_open {
+            drop(live.send(wire::close()));
+        }
+        let _ = self.news.send(News::Up);
+        if let Some(listener) = self.listener.upgrade() {
+            listener.connected(&server);
+        }
+        let on_event = |path| {
+            let _ = self.news.send(News::Changed(path));
+        };
+        let on_zxid = |zxid| {
+            self.seen.fetch_max(zxid, Ordering::Relaxed);
+        };
+        let connection = Connection::new(&live, &self.clock, &on_event, &on_zxid);
+        let error = connection.carry(read, write, &mut calls).await;
+        // Before anybody hears of it: who asks again waits for the next connection.
+        self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, State::Closed);
+            if is_open {
+                *state = State::Down(0, None);
+            }
+            is_open
+        });
+        connection.fail(&error);
+        if let Some(listener) = self.listener.upgrade()
+            && !self.is_closed()
+        {
+            listener.disconnected(&server, &error);
+        }
+    }
+}

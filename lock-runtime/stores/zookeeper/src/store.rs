@@ -1,0 +1,257 @@
+//! [`ZooKeeperStore`]: a client's handle to its session, and what its operations have in common.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
+use lock_store::{
+    Answer, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
+    StoreError, StoreErrorKind, SweepingMap,
+};
+use tokio::sync::Notify;
+
+use crate::connection::Live;
+use crate::errors::{Fault, code, of_code, silent};
+use crate::holds::Holds;
+use crate::names::{self, Child, KeyNode};
+use crate::rank::Listing;
+use crate::session::Session;
+use crate::transport::Transport;
+use crate::url::Settings;
+use crate::wire::{self, Acl, NodeKind, Stat};
+
+/// The client's handle. What it does goes on in [`Inner`], which ends with this.
+#[derive(Debug)]
+pub(crate) struct ZooKeeperStore(pub(crate) Arc<Inner>);
+
+impl Drop for ZooKeeperStore {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Deref for ZooKeeperStore {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// What the client's operations and its tasks share.
+pub(crate) struct Inner {
+    /// Itself, for tasks that end after their callers.
+    pub(crate) me: Weak<Self>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) transport: Transport,
+    pub(crate) clock: Clock,
+    pub(crate) namespace: Namespace,
+    pub(crate) listener: Weak<dyn Listener>,
+    pub(crate) holds: Mutex<Holds>,
+    /// Wakes the task that ends what is over.
+    pub(crate) ends: Notify,
+    /// The keys that are looked at, and whether they have changed since.
+    pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
+    /// The keys that were taken when they were last asked for.
+    pub(crate) busy: Mutex<SweepingMap<KeyNode, Instant>>,
+    /// The bases of the fencing tokens, by the nodes of their namespaces.
+    pub(crate) bases: Mutex<HashMap<String, u64>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ZooKeeperStore");
+        debug.field("server", &self.settings.server);
+        debug.field("namespace", &self.namespace);
+        debug.finish_non_exhaustive()
+    }
+}
+
+/// The reply to an operation, or why there is none.
+pub(crate) type Carried<T> = Result<T, Fault>;
+
+impl Inner {
+    /// Ends the session, and the tasks.
+    pub(crate) fn close(&self) {
+        self.session.close();
+        self.ends.notify_one();
+    }
+
+    pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
+        names::of_key(&self.settings.chroot, &self.namespace, key)
+    }
+
+    pub(crate) fn acl(&self) -> Acl {
+        match self.settings.user {
+            Some(_) => Acl::Creator,
+            None => Acl::Open,
+        }
+    }
+
+    /// Carries out an operation, which may be repeated: over another connection, if one ends.
+    pub(crate) async fn carry_out<T, F>(
+        &self,
+        by: Instant,
+        operation: impl Fn(Arc<Live>) -> F,
+    ) -> Result<Answer<T>, Failure>
+    where
+        F: Future<Output = Carried<T>>,
+    {
+        let mut unknown = None;
+        loop {
+            let live = match self.session.live(by).await {
+                Ok(live) => live,
+                Err(error) => return Err(Failure::new(error, unknown)),
+            };
+            let link = live.link;
+            let server = live.server.clone();
+            match self.clock.by(by, operation(live)).await {
+                Some(Ok(value)) => return Ok(Answer::new(value, link)),
+                None => return Err(Failure::unknown(silent(&server), link)),
+                Some(Err(Fault::Lost(error))) if self.clock.now() >= by => {
+                    return Err(Failure::unknown(error, link));
+                }
+                Some(Err(Fault::Lost(_))) => unknown = Some(link),
+                Some(Err(Fault::Refused(code))) => {
+                    // Of several requests, others may have been carried out.
+                    return Err(Failure::unknown(of_code(code, &server), link));
+                }
+                Some(Err(Fault::Unreadable)) => {
+                    let text = format!("{server}: its answer can't be read");
+                    let error = StoreError::new(StoreErrorKind::Refused, text);
+                    return Err(Failure::unknown(error, link));
+                }
+            }
+        }
+    }
+
+    /// The children of a key's node. With `watch`, whoever waits there hears of the next change.
+    pub(crate) async fn list(&self, live: &Live, node: &KeyNode, watch: bool) -> Carried<Listing> {
+        let reply = live.send(wire::children(&node.path, watch)).reply().await;
+        self.listing(node, reply.map(Some))
+    }
+
+    /// What a reply to [`wire::children`] says. `None`: there is no such node.
+    pub(crate) fn listing(
+        &self,
+        node: &KeyNode,
+        reply: Carried<Option<crate::connection::Reply>>,
+    ) -> Carried<Listing> {
+        let reply = match reply {
+            Ok(Some(reply)) => reply,
+            Ok(None) | Err(Fault::Refused(code::NO_NODE)) => return Ok(Listing::default()),
+            Err(fault) => return Err(fault),
+        };
+        let (found, stat) = reply.read(wire::found_children)?;
+        let children: Vec<Child> = found.iter().filter_map(|name| names::child(name)).collect();
+        let is_foreign =
+            children.len() < found.len() || stat.data_length != 0 || stat.owner != 0;
+        self.note_kept(node, &children);
+        Ok(Listing::new(children, stat, is_foreign))
+    }
+
+    /// Makes the nodes above a child, of those that are not there.
+    pub(crate) async fn make_node(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+        match self.make_container(live, node).await {
+            Err(Fault::Refused(code::NO_NODE)) => {
+                self.make_namespace(live, &node.namespace).await?;
+                self.make_container(live, node).await
+            }
+            other => other,
+        }
+    }
+
+    async fn make_container(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+        let container = wire::create(&node.path, b"", self.acl(), NodeKind::Container);
+        there(live.send(container).reply().await.map(drop))
+    }
+
+    pub(crate) async fn make_namespace(&self, live: &Live, namespace: &str) -> Carried<()> {
+        let base = crate::tokens::first_base();
+        let node = wire::create(namespace, &base, self.acl(), NodeKind::Persistent);
+        there(live.send(node).reply().await.map(drop))
+    }
+
+    /// Makes the chroot, part by part, and this client's namespace.
+    pub(crate) async fn make_chroot(&self, live: &Live) -> Carried<()> {
+        let chroot = &self.settings.chroot;
+        let ends = chroot.match_indices('/').map(|(at, _)| at).skip(1);
+        for end in ends.chain([chroot.len()]) {
+            let path = chroot.get(..end).unwrap_or_default();
+            if path.is_empty() {
+                continue;
+            }
+            // Another user's may be read only.
+            if live.send(wire::exists(path)).reply().await.is_err() {
+                let node = wire::create(path, b"", self.acl(), NodeKind::Persistent);
+                there(live.send(node).reply().await.map(drop))?;
+            }
+        }
+        let namespace = names::of_namespace(chroot, &self.namespace);
+        self.make_namespace(live, &namespace).await
+    }
+
+    /// Whether this child is of the session. Its name says that it is of this owner.
+    pub(crate) async fn stat_of(&self, live: &Live, path: &str) -> Carried<Option<Stat>> {
+        match live.send(wire::exists(path)).reply().await {
+            Ok(reply) => {
+                let stat = reply.read(wire::only_stat)?;
+                Ok((stat.owner == live.session).then_some(stat))
+            }
+            Err(Fault::Refused(code::NO_NODE)) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Deletes a child. False if it was gone.
+    pub(crate) async fn delete(&self, live: &Live, path: &str) -> Carried<bool> {
+        gone_before(live.send(wire::delete(path)).reply().await.map(drop))
+    }
+
+    /// The child of this owner in a listing, if it is of this session.
+    pub(crate) async fn find(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        listing: &Listing,
+        owner: Owner,
+        permits: Option<Permits>,
+    ) -> Carried<Option<(Child, Stat)>> {
+        let is_it =
+            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
+        for child in listing.children.iter().filter(is_it) {
+            if let Some(stat) = self.stat_of(live, &node.child(&child.name)).await? {
+                return Ok(Some((child.clone(), stat)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
+/// that was sent around the same time.
+pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+    match (has, says) {
+        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
+        (Some(has), Some(says)) => has.count == says.count,
+        (has, says) => has == says,
+    }
+}
+
+fn there(made: Carried<()>) -> Carried<()> {
+    match made {
+        Err(Fault::Refused(code::NODE_EXISTS)) => Ok(()),
+        other => other,
+    }
+}
+
+fn gone_before(deleted: Carried<()>) -> Carried<bool> {
+    match deleted {
+        Ok(()) => Ok(true),
+        Err(Fault::Refused(code::NO_NODE)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}

@@ -1,0 +1,153 @@
+//! Several keys at once: one transaction makes a child for each of them.
+
+use lock_store::{Acquire, AcquiredAll, Granted};
+
+use crate::connection::{Live, Sent};
+use crate::errors::{Fault, code};
+use crate::names::{self, Child, KeyNode};
+use crate::rank::{Listing, Standing};
+use crate::store::{Carried, Inner};
+use crate::wire::{self, NodeKind, Part, Request};
+
+/// A request, and what there is of it.
+struct Wish<'r> {
+    request: &'r Acquire,
+    node: KeyNode,
+    /// The request's child, and the transaction that made it.
+    child: Option<(Child, i64)>,
+}
+
+impl Inner {
+    pub(crate) async fn acquire_all(
+        &self,
+        live: &Live,
+        requests: &[Acquire],
+    ) -> Carried<AcquiredAll> {
+        let sent = self.clock.now();
+        let wish = |request| Wish {
+            request,
+            node: self.node(&request.claim.key),
+            child: None,
+        };
+        let mut wishes: Vec<Wish<'_>> = requests.iter().map(wish).collect();
+        let listings = self.list_all(live, &wishes).await?;
+        for (at, (wish, listing)) in wishes.iter_mut().zip(&listings).enumerate() {
+            if listing.is_foreign {
+                return Ok(AcquiredAll::Conflict(at));
+            }
+            let claim = &wish.request.claim;
+            let found = self.find(live, &wish.node, listing, claim.owner, claim.permits);
+            wish.child = found.await?.map(|(child, stat)| (child, stat.czxid));
+            let place = wish.child.as_ref().map(|(child, _)| child.place);
+            match listing.rank(claim.permits, place).standing {
+                Standing::Holds => {}
+                Standing::OtherKind => return Ok(AcquiredAll::Conflict(at)),
+                Standing::Waits(_) => return Ok(AcquiredAll::Busy(at)),
+            }
+        }
+        let listings = self.create_all(live, &mut wishes).await?;
+        for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
+            let place = wish.child.as_ref().map(|(child, _)| child.place);
+            let refused = match listing.rank(wish.request.claim.permits, place).standing {
+                Standing::Holds => continue,
+                Standing::OtherKind => AcquiredAll::Conflict(at),
+                Standing::Waits(_) => AcquiredAll::Busy(at),
+            };
+            self.undo_all(live, &wishes).await?;
+            return Ok(refused);
+        }
+        let (mut tokens, mut until) = (Vec::new(), None);
+        for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
+            let Some((child, czxid)) = &wish.child else {
+                return Err(Fault::Unreadable);
+            };
+            let (node, request) = (&wish.node, wish.request);
+            let held = self.hold(live, node, request, child, *czxid, listing, sent);
+            match held.await? {
+                None => return Ok(AcquiredAll::Busy(at)),
+                Some(Granted {
+                    token,
+                    until: ends,
+                    ..
+                }) => {
+                    tokens.push(token);
+                    until = until.into_iter().chain(ends).min();
+                }
+            }
+        }
+        Ok(AcquiredAll::Granted { tokens, until })
+    }
+
+    async fn list_all(&self, live: &Live, wishes: &[Wish<'_>]) -> Carried<Vec<Listing>> {
+        let list = |wish: &Wish<'_>| live.send(wire::children(&wish.node.path, false));
+        let lists: Vec<Sent> = wishes.iter().map(list).collect();
+        let mut listings = Vec::new();
+        for (wish, list) in wishes.iter().zip(lists) {
+            listings.push(self.listing(&wish.node, list.reply().await.map(Some))?);
+        }
+        Ok(listings)
+    }
+
+    /// Makes the children that are not there, and lists all.
+    async fn create_all(&self, live: &Live, wishes: &mut [Wish<'_>]) -> Carried<Vec<Listing>> {
+        for is_there in [true, false] {
+            if !is_there {
+                for wish in wishes.iter() {
+                    self.make_node(live, &wish.node).await?;
+                }
+            }
+            let create = |wish: &Wish<'_>| {
+                let claim = &wish.request.claim;
+                let name = names::without_place(claim.owner, claim.permits, false);
+                let path = wish.node.child(&name);
+                wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential)
+            };
+            let missing = wishes.iter().filter(|wish| wish.child.is_none());
+            let creates: Vec<Request> = missing.map(create).collect();
+            if creates.is_empty() {
+                return self.list_all(live, wishes).await;
+            }
+            let made = live.send(wire::multi(&creates));
+            let listings = self.list_all(live, wishes).await?;
+            let parts = made.reply().await?.read(wire::parts)?;
+            let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
+            let mut is_done = true;
+            for (wish, part) in missing.zip(parts) {
+                match part {
+                    Part::Created(path, stat) => {
+                        let name = path.rsplit('/').next().unwrap_or_default();
+                        let child = names::child(name).ok_or(Fault::Unreadable)?;
+                        wish.child = Some((child, stat.czxid));
+                    }
+                    // The first says why, and the others that there was one.
+                    Part::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
+                    Part::Failed(code) => return Err(Fault::Refused(code)),
+                    Part::Done => return Err(Fault::Unreadable),
+                }
+            }
+            if is_done {
+                return Ok(listings);
+            }
+        }
+        Err(Fault::Refused(code::NO_NODE))
+    }
+
+    async fn undo_all(&self, live: &Live, wishes: &[Wish<'_>]) -> Carried<()> {
+        let sent = wishes.iter().filter_map(|wish| {
+            let (child, _) = wish.child.as_ref()?;
+            self.holds.lock().forget(&wish.node, child);
+            Some(live.send(wire::delete(&wish.node.child(&child.name))))
+        });
+        let sent: Vec<Sent> = sent.collect();
+        for deleted in sent {
+            match deleted.reply().await {
+                Ok(_) | Err(Fault::Refused(code::NO_NODE)) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is said of the parts of a transaction beside the one that failed.
+const ROLLED_BACK: i32 = -2;

@@ -1,0 +1,113 @@
+//! Fencing tokens: `base + zxid × 128`, and up to 127 more for what follows in the same hold.
+//!
+//! A grant's transaction is the one that made its child: children that come later have higher ones,
+//! and those that come first hold first. More tokens of the same hold come from the same window.
+//! When that is used up, or when others hold the key as well, the key's node is written to, and the
+//! number of that transaction counts. Whoever finds the node written after its own child writes as
+//! well: so tokens rise.
+//!
+//! The base stands in the namespace's node. It is the time at which that was made, in microseconds
+//! since 1970, so that tokens go on above those that another engine has given.
+
+use std::time::SystemTime;
+
+use lock_store::Owner;
+
+use crate::connection::Live;
+use crate::errors::Fault;
+use crate::holds::TokenWindow;
+use crate::names::KeyNode;
+use crate::store::{Carried, Inner};
+use crate::wire::{self, Stat};
+
+/// The tokens of one transaction.
+pub(crate) const WINDOW: u32 = 128;
+
+/// The base of a new namespace, as its node has it.
+pub(crate) fn first_base() -> Vec<u8> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let micros = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
+    micros.to_string().into_bytes()
+}
+
+fn base_in(data: &[u8]) -> Option<u64> {
+    std::str::from_utf8(data).ok()?.parse().ok()
+}
+
+/// The first of these tokens, and how many are reserved.
+pub(crate) type Minted = Option<(u64, u32)>;
+
+impl Inner {
+    async fn base(&self, live: &Live, node: &KeyNode) -> Carried<u64> {
+        if let Some(base) = self.bases.lock().get(&node.namespace) {
+            return Ok(*base);
+        }
+        let reply = live.send(wire::data(&node.namespace, false)).reply().await?;
+        let (data, _) = reply.read(wire::found_data)?;
+        let base = base_in(&data).ok_or(Fault::Unreadable)?;
+        self.bases.lock().insert(node.namespace.clone(), base);
+        Ok(base)
+    }
+
+    /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
+    /// as it was read when the hold was there. A hold that `is_shared` is not the only one.
+    pub(crate) async fn mint(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        owner: Owner,
+        count: u32,
+        stat: Option<Stat>,
+        is_shared: bool,
+    ) -> Carried<Minted> {
+        let base = self.base(live, node).await?;
+        let count = count.clamp(1, WINDOW);
+        let take = |window: &mut TokenWindow, count: u32| {
+            let first = u64::from(window.used);
+            window.used += count;
+            let zxid = u64::try_from(window.zxid).unwrap_or(0);
+            let window_first = base.saturating_add(zxid.saturating_mul(WINDOW.into()));
+            (window_first.saturating_add(first), count)
+        };
+        {
+            let mut holds = self.holds.lock();
+            let Some(own) = holds.get(node, owner) else {
+                return Ok(None);
+            };
+            let has_rest = |window: &TokenWindow| !is_shared && window.used < WINDOW;
+            match &mut own.window {
+                Some(window) if has_rest(window) => {
+                    let rest = count.min(WINDOW - window.used);
+                    return Ok(Some(take(window, rest)));
+                }
+                window @ None if stat.is_none_or(|stat| stat.mzxid < own.czxid) => {
+                    let zxid = own.czxid;
+                    let window = window.insert(TokenWindow { zxid, used: 0 });
+                    return Ok(Some(take(window, count)));
+                }
+                _ => {}
+            }
+        }
+        let written = live.send(wire::set_data(&node.path, b"", None));
+        let zxid = written.reply().await?.read(wire::only_stat)?.mzxid;
+        let mut holds = self.holds.lock();
+        let Some(own) = holds.get(node, owner) else {
+            return Ok(None);
+        };
+        let window = own.window.insert(TokenWindow { zxid, used: 0 });
+        Ok(Some(take(window, count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_is_written_and_read() {
+        let base = base_in(&first_base());
+        assert!(base.is_some_and(|base| base > 1_700_000_000_000_000));
+        assert_eq!(base_in(b"somebody's"), None);
+        assert_eq!(base_in(b""), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The bytes of a connection: TCP, or TLS over it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use lock_store::ConfigError;
+
+use crate::access::Access;
+use crate::url::Settings;
+
+/// What is read from a server.
+pub(crate) type ReadHalf = Pin<Box<dyn AsyncRead + Send>>;
+/// What is written to a server.
+pub(crate) type WriteHalf = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// How connections are made.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(tokio_rustls::TlsConnector),
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
+impl Transport {
+    #[cfg(feature = "tls")]
+    pub(crate) fn new(settings: &Settings, access: &Access) -> Result<Self, ConfigError> {
+        if !settings.wants_tls {
+            return Ok(Self::Plain);
+        }
+        let config = match &access.tls {
+            Some(tls) => tls.client_config()?,
+            None => lock_store::Tls::new().client_config()?,
+        };
+        Ok(Self::Tls(tokio_rustls::TlsConnector::from(config)))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn new(_: &Settings, _: &Access) -> Result<Self, ConfigError> {
+        Ok(Self::Plain)
+    }
+
+    /// Connects to this address of the host.
+    pub(crate) async fn connect(
+        &self,
+        host: &str,
+        address: SocketAddr,
+    ) -> io::Result<(ReadHalf, WriteHalf)> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        match self {
+            Self::Plain => {
+                let (read, write) = stream.into_split();
+                Ok((Box::pin(read), Box::pin(write)))
+            }
+            #[cfg(feature = "tls")]
+            Self::Tls(tls) => {
+                let name = rustls::pki_types::ServerName::try_from(host.to_owned());
+                let stream = tls.connect(name.map_err(io::Error::other)?, stream).await?;
+                let (read, write) = tokio::io::split(stream);
+                Ok((Box::pin(read), Box::pin(write)))
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Who waits hears of its turn: it watches the child before it, and looks again when that is gone.
+
+use std::sync::Arc;
+
+use lock_store::timing::trusted;
+use lock_store::{HandedOver, Trust};
+use tokio::sync::mpsc;
+
+use crate::connection::Live;
+use crate::errors::{Fault, code};
+use crate::holds::Part;
+use crate::names::{Child, KeyNode};
+use crate::rank::{Listing, Obstacle, Standing};
+use crate::session::News;
+use crate::store::{Carried, Inner};
+use crate::wire;
+
+impl Inner {
+    /// Watches what is in the way. False if it is gone, or may have changed before.
+    pub(crate) async fn watch(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        obstacle: &Obstacle,
+    ) -> Carried<bool> {
+        let (path, request) = match obstacle {
+            Obstacle::Child(name) => {
+                let path = node.child(name);
+                let request = wire::data(&path, true);
+                (path, request)
+            }
+            Obstacle::Children => (node.path.clone(), wire::children(&node.path, true)),
+        };
+        // Before the request: the event may come before its reply is read.
+        if !self.holds.lock().watch(path.clone(), node) {
+            return Ok(true);
+        }
+        match live.send(request).reply().await {
+            // What has changed since the listing is not told.
+            Ok(_) => Ok(*obstacle != Obstacle::Children),
+            Err(Fault::Refused(code::NO_NODE)) => {
+                // Others may have relied on it.
+                let nodes = self.holds.lock().changed(&path);
+                if let Some(me) = self.me.upgrade() {
+                    nodes.into_iter().for_each(|node| me.look(node));
+                }
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Hears what the session tells, until the client is closed.
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+        while let Some(news) = news.recv().await {
+            match news {
+                News::Changed(path) => {
+                    let nodes = self.holds.lock().changed(&path);
+                    for node in nodes {
+                        self.look(node);
+                    }
+                }
+                News::Up => {
+                    let nodes = {
+                        let mut holds = self.holds.lock();
+                        holds.unwatch();
+                        holds.awaited()
+                    };
+                    for node in nodes {
+                        self.look(node);
+                    }
+                }
+                News::Closed => return,
+                News::Over(session, link) => {
+                    self.holds.lock().end_session(session);
+                    if let Some(listener) = self.listener.upgrade() {
+                        listener.lost(link);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at a key at which this client waits, in a task: one at a time for each key.
+    fn look(self: &Arc<Self>, node: KeyNode) {
+        let is_looked_at = {
+            let mut looks = self.looks.lock();
+            match looks.get_mut(&node) {
+                Some(again) => {
+                    *again = true;
+                    true
+                }
+                None => {
+                    looks.insert(node.clone(), false);
+                    false
+                }
+            }
+        };
+        if is_looked_at {
+            return;
+        }
+        let me = Arc::clone(self);
+        self.clock.spawn(async move {
+            loop {
+                if let Some(live) = me.session.live_now() {
+                    // If it fails, the next connection looks at all keys.
+                    let _ = me.serve(&live, &node).await;
+                }
+                let mut looks = me.looks.lock();
+                match looks.get_mut(&node) {
+                    Some(again) if *again => *again = false,
+                    _ => {
+                        looks.remove(&node);
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Tells those of this client whose turn has come, in their order, and watches for the others.
+    async fn serve(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+        let mut waiting = self.holds.lock().waiting(node);
+        while !waiting.is_empty() {
+            let sent = self.clock.now();
+            let listing = self.list(live, node, false).await?;
+            let mut is_settled = true;
+            for child in &waiting {
+                if listing.named(&child.name).is_none() {
+                    self.holds.lock().forget(node, child);
+                    continue;
+                }
+                match listing.rank(child.permits, Some(child.place)).standing {
+                    Standing::Holds => self.hand_over(live, node, child, &listing, sent).await?,
+                    Standing::Waits(obstacle) => {
+                        is_settled &= self.watch(live, node, &obstacle).await?;
+                    }
+                    // It learns of that when it asks again.
+                    Standing::OtherKind => {}
+                }
+            }
+            if is_settled {
+                return Ok(());
+            }
+            waiting = self.holds.lock().waiting(node);
+        }
+        Ok(())
+    }
+
+    async fn hand_over(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        child: &Child,
+        listing: &Listing,
+        sent: lock_store::Instant,
+    ) -> Carried<()> {
+        let (first_lease, tokens) = {
+            let mut holds = self.holds.lock();
+            let own = holds.get(node, child.owner);
+            let Some(own) = own.filter(|own| own.child.name == child.name) else {
+                return Ok(());
+            };
+            let Part::Waits {
+                first_lease,
+                tokens,
+                ..
+            } = own.part
+            else {
+                return Ok(());
+            };
+            own.part = Part::Holds(self.clock.now() + first_lease);
+            (first_lease, tokens)
+        };
+        self.ends.notify_one();
+        let token = match tokens {
+            0 => None,
+            tokens => {
+                let is_shared = child.permits.is_some();
+                let owner = child.owner;
+                let minted = self.mint(live, node, owner, tokens, listing.stat, is_shared);
+                match minted.await? {
+                    Some((first, _)) => Some(first),
+                    None => return Ok(()),
+                }
+            }
+        };
+        let until = live.trusted_until().min(sent + trusted(first_lease));
+        if let Some(listener) = self.listener.upgrade() {
+            let grant = HandedOver::new(child.owner, token, Trust::Until(until));
+            drop(listener.granted(grant));
+        }
+        Ok(())
+    }
+}

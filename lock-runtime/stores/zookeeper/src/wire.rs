@@ -1,0 +1,280 @@
+//! The requests that are used here, and their replies.
+//!
+//! The protocol is that of ZooKeeper 3.5 and later, as its `zookeeper.jute` has it.
+
+use crate::jute::{Reader, Writer};
+
+/// What a request asks for. The numbers are the protocol's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Delete = 2,
+    Exists = 3,
+    GetData = 4,
+    SetData = 5,
+    Sync = 9,
+    GetChildren2 = 12,
+    Multi = 14,
+    Create2 = 15,
+    CreateContainer = 19,
+    Auth = 100,
+    Close = -11,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    Persistent = 0,
+    Ephemeral = 1,
+    EphemeralSequential = 3,
+    Container = 4,
+}
+
+/// Who may do what with a node that is made here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acl {
+    /// Everybody may do everything.
+    Open,
+    /// Only the users of this session.
+    Creator,
+}
+
+/// A request without its header.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) verb: Verb,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Events that are sent once, for requests that asked for it.
+pub(crate) const EVENT: i32 = -1;
+pub(crate) const AUTH: i32 = -4;
+
+const ANY_VERSION: i32 = -1;
+const ALL_RIGHTS: i32 = 31;
+
+fn request(verb: Verb, body: Writer) -> Request {
+    let body = body.done();
+    Request { verb, body }
+}
+
+fn creation(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> Writer {
+    let (scheme, id) = match acl {
+        Acl::Open => ("world", "anyone"),
+        Acl::Creator => ("auth", ""),
+    };
+    Writer::default()
+        .text(path)
+        .bytes(data)
+        .int(1)
+        .int(ALL_RIGHTS)
+        .text(scheme)
+        .text(id)
+        .int(kind as i32)
+}
+
+pub(crate) fn create(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> Request {
+    let verb = match kind {
+        NodeKind::Container => Verb::CreateContainer,
+        _ => Verb::Create2,
+    };
+    request(verb, creation(path, data, acl, kind))
+}
+
+pub(crate) fn delete(path: &str) -> Request {
+    let body = Writer::default().text(path).int(ANY_VERSION);
+    request(Verb::Delete, body)
+}
+
+pub(crate) fn exists(path: &str) -> Request {
+    request(Verb::Exists, Writer::default().text(path).bool(false))
+}
+
+pub(crate) fn data(path: &str, watch: bool) -> Request {
+    request(Verb::GetData, Writer::default().text(path).bool(watch))
+}
+
+pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> Request {
+    let version = version.unwrap_or(ANY_VERSION);
+    let body = Writer::default().text(path).bytes(data).int(version);
+    request(Verb::SetData, body)
+}
+
+pub(crate) fn children(path: &str, watch: bool) -> Request {
+    request(Verb::GetChildren2, Writer::default().text(path).bool(watch))
+}
+
+pub(crate) fn sync() -> Request {
+    request(Verb::Sync, Writer::default().text("/"))
+}
+
+pub(crate) fn auth(user: &str, password: &str) -> Request {
+    let body = Writer::default()
+        .int(0)
+        .text("digest")
+        .text(&format!("{user}:{password}"));
+    request(Verb::Auth, body)
+}
+
+pub(crate) fn close() -> Request {
+    request(Verb::Close, Writer::default())
+}
+
+/// All of these, or none.
+pub(crate) fn multi(requests: &[Request]) -> Request {
+    let all = requests.iter().fold(Writer::default(), |all, one| {
+        all.int(one.verb as i32)
+            .bool(false)
+            .int(-1)
+            .raw(&one.body)
+    });
+    request(Verb::Multi, all.int(-1).bool(true).int(-1))
+}
+
+/// What the server knows of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// The transaction that made it.
+    pub(crate) czxid: i64,
+    /// The transaction that last changed its data.
+    pub(crate) mzxid: i64,
+    /// Of its data.
+    pub(crate) version: i32,
+    /// The session that it ends with, or zero.
+    pub(crate) owner: i64,
+    pub(crate) data_length: i32,
+}
+
+pub(crate) fn stat(reader: &mut Reader<'_>) -> Option<Stat> {
+    let (czxid, mzxid) = (reader.long()?, reader.long()?);
+    let (_created, _changed) = (reader.long()?, reader.long()?);
+    let (version, _children, _acl) = (reader.int()?, reader.int()?, reader.int()?);
+    let (owner, data_length) = (reader.long()?, reader.int()?);
+    let (_count, _last_of_children) = (reader.int()?, reader.long()?);
+    Some(Stat {
+        czxid,
+        mzxid,
+        version,
+        owner,
+        data_length,
+    })
+}
+
+/// The reply to a [`create`]: the path, which has got its number.
+pub(crate) fn created(body: &[u8]) -> Option<(String, Stat)> {
+    let mut reader = Reader::new(body);
+    Some((reader.text()?, stat(&mut reader)?))
+}
+
+/// The reply to [`exists`] and [`set_data`].
+pub(crate) fn only_stat(body: &[u8]) -> Option<Stat> {
+    stat(&mut Reader::new(body))
+}
+
+/// The reply to [`data`].
+pub(crate) fn found_data(body: &[u8]) -> Option<(Vec<u8>, Stat)> {
+    let mut reader = Reader::new(body);
+    Some((reader.bytes()?.to_vec(), stat(&mut reader)?))
+}
+
+/// The reply to [`children`].
+pub(crate) fn found_children(body: &[u8]) -> Option<(Vec<String>, Stat)> {
+    let mut reader = Reader::new(body);
+    Some((reader.texts()?, stat(&mut reader)?))
+}
+
+/// One part of a reply to [`multi`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Created(String, Stat),
+    Done,
+    Failed(i32),
+}
+
+/// The reply to [`multi`]: each part, in the order of the requests.
+pub(crate) fn parts(body: &[u8]) -> Option<Vec<Part>> {
+    const ERROR: i32 = -1;
+    const CREATE2: i32 = Verb::Create2 as i32;
+    const SET_DATA: i32 = Verb::SetData as i32;
+    let mut reader = Reader::new(body);
+    let mut parts = Vec::new();
+    loop {
+        let (verb, is_end, _) = (reader.int()?, reader.bool()?, reader.int()?);
+        if is_end {
+            return Some(parts);
+        }
+        parts.push(match verb {
+            ERROR => Part::Failed(reader.int()?),
+            CREATE2 => Part::Created(reader.text()?, stat(&mut reader)?),
+            SET_DATA => stat(&mut reader).map(|_| Part::Done)?,
+            _ => Part::Done,
+        });
+    }
+}
+
+/// The first message on a connection. A session without a number is a new one.
+pub(crate) fn connect(seen: i64, timeout_millis: i32, session: i64, secret: &[u8]) -> Vec<u8> {
+    Writer::default()
+        .int(0)
+        .long(seen)
+        .int(timeout_millis)
+        .long(session)
+        .bytes(secret)
+        .bool(false)
+        .done()
+}
+
+/// The reply to [`connect`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Connected {
+    pub(crate) timeout_millis: i32,
+    /// Zero: the session that was asked for is over.
+    pub(crate) session: i64,
+    pub(crate) secret: Vec<u8>,
+}
+
+pub(crate) fn connected(body: &[u8]) -> Option<Connected> {
+    let mut reader = Reader::new(body);
+    let (_version, timeout_millis) = (reader.int()?, reader.int()?);
+    Some(Connected {
+        timeout_millis,
+        session: reader.long()?,
+        secret: reader.bytes()?.to_vec(),
+    })
+}
+
+/// A request with its header and its length.
+pub(crate) fn framed(number: i32, request: &Request) -> Vec<u8> {
+    let message = Writer::default()
+        .int(number)
+        .int(request.verb as i32)
+        .raw(&request.body);
+    Writer::default().bytes(&message.done()).done()
+}
+
+/// What every reply begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyHeader {
+    pub(crate) number: i32,
+    /// The last transaction that the server has carried out.
+    pub(crate) zxid: i64,
+    /// Zero, or what is wrong.
+    pub(crate) error: i32,
+}
+
+pub(crate) const HEADER: usize = 16;
+
+pub(crate) fn header(message: &[u8]) -> Option<ReplyHeader> {
+    let mut reader = Reader::new(message);
+    Some(ReplyHeader {
+        number: reader.int()?,
+        zxid: reader.long()?,
+        error: reader.int()?,
+    })
+}
+
+/// The path of an event.
+pub(crate) fn event(body: &[u8]) -> Option<String> {
+    let mut reader = Reader::new(body);
+    let (_kind, _state) = (reader.int()?, reader.int()?);
+    reader.text()
+}
