@@ -1,6 +1,8 @@
 //! The behaviours of the contract, on each engine of this workspace.
 
-use lock_testkit::conformance::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS};
+use lock_testkit::conformance::{
+    CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS, ZOOKEEPER, ZOOKEEPERS,
+};
 
 #[cfg(target_os = "linux")]
 lock_testkit::conformance!(
@@ -12,8 +14,12 @@ lock_testkit::conformance!(
     REPLICATED,
     SENTINELS,
     CLUSTER,
+    ZOOKEEPER,
+    ZOOKEEPERS,
 );
 
 // The store for SQLite needs Linux.
 #[cfg(not(target_os = "linux"))]
-lock_testkit::conformance!(MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER);
+lock_testkit::conformance!(
+    MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS,
+);

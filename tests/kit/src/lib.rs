@@ -7,6 +7,7 @@
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
+//! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and restarted.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
 //! - [`LuaScripts`]: the scripts of the Redis store, as text.
@@ -71,6 +72,8 @@ mod small_disk;
 mod sqlite_file;
 pub mod store_decorator;
 mod temporary;
+mod zookeeper_ensemble;
+mod zookeeper_wire;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
@@ -102,6 +105,8 @@ pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 pub use small_disk::SmallDisk;
 #[cfg(target_os = "linux")]
 pub use sqlite_file::SqliteFile;
+pub use zookeeper_ensemble::ZooKeeperEnsemble;
+pub use zookeeper_wire::ZooKeeperSession;
 
 /// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in
 /// documentation are compiled without the workspace's lints.

@@ -1,4 +1,4 @@
-//! `postgres:` and `sqlite:` URLs, as far as this build knows them.
+//! `postgres:`, `sqlite:` and `zookeeper:` URLs, as far as this build knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,4 +67,31 @@ pub(super) fn open_sqlite(_url: &str, _context: StoreContext) -> Result<Arc<dyn 
         "the URL begins with `sqlite:`, and this build of lock-runtime does not know that store; \
          switch its feature `sqlite` on"
     }))
+}
+
+#[cfg(feature = "zookeeper")]
+pub(super) fn open_zookeeper(
+    builder: &LockClientBuilder,
+    url: &str,
+    context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    let access = lock_store_zookeeper::Access {
+        login: builder.login.clone(),
+        provider: builder.provider.clone(),
+        #[cfg(feature = "tls")]
+        tls: builder.tls.clone(),
+    };
+    Ok(lock_store_zookeeper::open(url, context, &access)?)
+}
+
+#[cfg(not(feature = "zookeeper"))]
+pub(super) fn open_zookeeper(
+    _builder: &LockClientBuilder,
+    _url: &str,
+    _context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    Err(LockError::config(
+        "the URL begins with `zookeeper:`, and this build of lock-runtime does not know that \
+         store; switch its feature `zookeeper` on",
+    ))
 }

@@ -30,7 +30,9 @@ impl Inner {
         let known = self.known(live, &node, owner);
         if known.is_none() && self.is_likely_free(&node, request, sent) {
             let (child, listing) = self.create(live, &node, request).await?;
-            return self.settle(live, &node, request, child, listing, sent, false).await;
+            return self
+                .settle(live, &node, request, child, listing, sent, false)
+                .await;
         }
         let listing = self.list(live, &node, false).await?;
         if listing.is_foreign {
@@ -40,7 +42,9 @@ impl Inner {
             match listing.named(&own.child.name) {
                 Some(child) => {
                     let child = (child.clone(), own.czxid);
-                    return self.settle(live, &node, request, child, listing, sent, true).await;
+                    return self
+                        .settle(live, &node, request, child, listing, sent, true)
+                        .await;
                 }
                 None => self.holds.lock().forget(&node, &own.child),
             }
@@ -48,7 +52,9 @@ impl Inner {
         let found = self.find(live, &node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
             let child = (child, stat.czxid);
-            return self.settle(live, &node, request, child, listing, sent, true).await;
+            return self
+                .settle(live, &node, request, child, listing, sent, true)
+                .await;
         }
         let rank = listing.rank(request.claim.permits, None);
         let is_hopeless = match rank.standing {
@@ -61,7 +67,8 @@ impl Inner {
             return Ok(busy(&rank, false));
         }
         let (child, listing) = self.create(live, &node, request).await?;
-        self.settle(live, &node, request, child, listing, sent, false).await
+        self.settle(live, &node, request, child, listing, sent, false)
+            .await
     }
 
     /// The child of this owner, if there is one.
@@ -100,7 +107,10 @@ impl Inner {
             Some(before) => {
                 let path = node.child(&before.name);
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
-                let (made, listed) = (live.send(both), live.send(wire::children(&node.path, false)));
+                let (made, listed) = (
+                    live.send(both),
+                    live.send(wire::children(&node.path, false)),
+                );
                 match made.reply().await?.read(wire::parts)?.pop() {
                     Some(wire::Part::Created(path, stat)) => {
                         self.holds.lock().forget(node, &before);
@@ -152,7 +162,10 @@ impl Inner {
 
     /// What the place of a request's child means, and what becomes of it. `was_there` is said of
     /// one that an earlier attempt has made.
-    #[expect(clippy::too_many_arguments, reason = "what was found, and when it was asked for")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what was found, and when it was asked for"
+    )]
     async fn settle(
         &self,
         live: &Live,
@@ -215,7 +228,10 @@ impl Inner {
     }
 
     /// Notes the hold. `None`: it has ended meanwhile.
-    #[expect(clippy::too_many_arguments, reason = "what was found, and when it was asked for")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what was found, and when it was asked for"
+    )]
     pub(crate) async fn hold(
         &self,
         live: &Live,
@@ -253,8 +269,7 @@ impl Inner {
         if request.tokens > 0 {
             let is_shared = child.permits.is_some();
             let owner = child.owner;
-            let minted =
-                self.mint(live, node, owner, request.tokens, listing.stat, is_shared);
+            let minted = self.mint(live, node, owner, request.tokens, listing.stat, is_shared);
             let Some((first, reserved)) = minted.await? else {
                 return Ok(None);
             };

@@ -143,12 +143,14 @@ impl Dialer {
         let framed = crate::jute::Writer::default().bytes(&first).done();
         write.write_all(&framed).await.map_err(failed)?;
         write.flush().await.map_err(failed)?;
-        let reply = message(&mut read).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => {
-                not_serving(&server)
-            }
-            _ => failed(error),
-        })?;
+        let reply = message(&mut read)
+            .await
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => {
+                    not_serving(&server)
+                }
+                _ => failed(error),
+            })?;
         let connected = wire::connected(&reply)
             .ok_or_else(|| gone(&server, "it does not speak ZooKeeper's protocol"))?;
         let mut dialed = Dialed {

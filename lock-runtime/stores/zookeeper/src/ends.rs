@@ -105,7 +105,12 @@ mod tests {
 
     #[test]
     fn what_stays_says_for_how_long() {
-        for (keep, found) in [(1, 1), (1_000_000, 1), (1_000_001, 2), (5_000_000_000, 5_000)] {
+        for (keep, found) in [
+            (1, 1),
+            (1_000_000, 1),
+            (1_000_001, 2),
+            (5_000_000_000, 5_000),
+        ] {
             let data = kept_data(Duration::from_nanos(keep));
             assert_eq!(keep_in(&data), Some(Duration::from_millis(found)));
         }

@@ -135,8 +135,11 @@ mod tests {
         assert_eq!((&*health.version, health.role), ("3.8.0", Role::Master));
         assert_eq!(health.findings.len(), 1);
         let mut health = ServerHealth::new("h:1".to_owned());
-        describe(&mut health, "This ZooKeeper instance is not currently serving requests\n",
-            Duration::ZERO);
+        describe(
+            &mut health,
+            "This ZooKeeper instance is not currently serving requests\n",
+            Duration::ZERO,
+        );
         assert!(matches!(health.findings[..], [Finding::NoAnswer { .. }]));
     }
 }

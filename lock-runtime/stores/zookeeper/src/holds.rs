@@ -85,14 +85,21 @@ impl Holds {
     /// Removes it if it is this child.
     pub(crate) fn forget(&mut self, node: &KeyNode, child: &Child) {
         let name = (node.clone(), child.owner);
-        if self.own.get(&name).is_some_and(|own| own.child.name == child.name) {
+        if self
+            .own
+            .get(&name)
+            .is_some_and(|own| own.child.name == child.name)
+        {
             self.own.remove(&name);
         }
     }
 
     /// The places at this key, in their order.
     pub(crate) fn waiting(&self, node: &KeyNode) -> Vec<Child> {
-        let waits = self.own.iter().filter(|((at, _), own)| at == node && own.waits());
+        let waits = self
+            .own
+            .iter()
+            .filter(|((at, _), own)| at == node && own.waits());
         let mut waiting: Vec<Child> = waits.map(|(_, own)| own.child.clone()).collect();
         waiting.sort_by(|one, other| one.place.order(other.place));
         waiting

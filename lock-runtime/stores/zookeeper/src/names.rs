@@ -148,13 +148,31 @@ mod tests {
     #[test]
     fn different_names_never_meet_and_have_no_forbidden_letters() {
         let names = [
-            ".", "..", "%2E", "a/b", "a%2Fb", "a b", "ä", "\u{1F512}", "\u{7f}", "a\u{1}", "a", "A",
-            "%", "%25", "zookeeper", "a:b", "{a}b",
+            ".",
+            "..",
+            "%2E",
+            "a/b",
+            "a%2Fb",
+            "a b",
+            "ä",
+            "\u{1F512}",
+            "\u{7f}",
+            "a\u{1}",
+            "a",
+            "A",
+            "%",
+            "%25",
+            "zookeeper",
+            "a:b",
+            "{a}b",
         ];
         let escaped: HashSet<_> = names.iter().map(|name| escaped(name)).collect();
         assert_eq!(escaped.len(), names.len());
         for name in &escaped {
-            assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/'));
+            assert!(
+                name.bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
+            );
             assert!(!matches!(&**name, "." | ".."));
         }
     }

@@ -4,7 +4,7 @@
 //! ([`Holders`]). The first that does not fit blocks all behind it. A child that holds goes on to
 //! do so whatever happens to the others: those before it can only become fewer.
 
-use lock_store::rules::{Holders, HeldPart, HoldId};
+use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
 
 use crate::names::{Child, Place};
@@ -112,9 +112,9 @@ impl Listing {
         let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
         let nearest = match permits {
             _ if is_whole(permits) => self.before(place).next_back(),
-            Some(part) if part.is_read_write() => self
-                .before(place)
-                .rfind(|child| is_whole(child.permits)),
+            Some(part) if part.is_read_write() => {
+                self.before(place).rfind(|child| is_whole(child.permits))
+            }
             _ => None,
         };
         nearest.map_or(Obstacle::Children, |child| {

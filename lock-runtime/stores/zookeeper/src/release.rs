@@ -23,7 +23,11 @@ impl Inner {
         (is_held && is_it).then(|| own.clone())
     }
 
-    pub(crate) async fn release(&self, live: &Live, requests: &[Release]) -> Carried<Vec<Released>> {
+    pub(crate) async fn release(
+        &self,
+        live: &Live,
+        requests: &[Release],
+    ) -> Carried<Vec<Released>> {
         let begin = |request: &Release| {
             let node = self.node(&request.claim.key);
             let own = self.held(live, &node, &request.claim)?;

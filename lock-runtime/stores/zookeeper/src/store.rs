@@ -147,8 +147,7 @@ impl Inner {
         };
         let (found, stat) = reply.read(wire::found_children)?;
         let children: Vec<Child> = found.iter().filter_map(|name| names::child(name)).collect();
-        let is_foreign =
-            children.len() < found.len() || stat.data_length != 0 || stat.owner != 0;
+        let is_foreign = children.len() < found.len() || stat.data_length != 0 || stat.owner != 0;
         self.note_kept(node, &children);
         Ok(Listing::new(children, stat, is_foreign))
     }

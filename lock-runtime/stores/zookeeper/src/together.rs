@@ -66,9 +66,7 @@ impl Inner {
             match held.await? {
                 None => return Ok(AcquiredAll::Busy(at)),
                 Some(Granted {
-                    token,
-                    until: ends,
-                    ..
+                    token, until: ends, ..
                 }) => {
                     tokens.push(token);
                     until = until.into_iter().chain(ends).min();

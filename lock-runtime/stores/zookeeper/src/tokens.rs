@@ -42,7 +42,10 @@ impl Inner {
         if let Some(base) = self.bases.lock().get(&node.namespace) {
             return Ok(*base);
         }
-        let reply = live.send(wire::data(&node.namespace, false)).reply().await?;
+        let reply = live
+            .send(wire::data(&node.namespace, false))
+            .reply()
+            .await?;
         let (data, _) = reply.read(wire::found_data)?;
         let base = base_in(&data).ok_or(Fault::Unreadable)?;
         self.bases.lock().insert(node.namespace.clone(), base);

@@ -122,10 +122,7 @@ pub(crate) fn close() -> Request {
 /// All of these, or none.
 pub(crate) fn multi(requests: &[Request]) -> Request {
     let all = requests.iter().fold(Writer::default(), |all, one| {
-        all.int(one.verb as i32)
-            .bool(false)
-            .int(-1)
-            .raw(&one.body)
+        all.int(one.verb as i32).bool(false).int(-1).raw(&one.body)
     });
     request(Verb::Multi, all.int(-1).bool(true).int(-1))
 }

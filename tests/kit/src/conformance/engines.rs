@@ -3,7 +3,7 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-use crate::{MemoryBackend, RedisBackend};
+use crate::{MemoryBackend, RedisBackend, ZooKeeperEnsemble};
 #[cfg(target_os = "linux")]
 use crate::{PostgresServer, SqliteFile};
 
@@ -34,6 +34,30 @@ pub const SENTINELS: Engine =
     Engine::new("sentinels", || Box::pin(RedisBackend::sentinels())).at_once(3);
 /// A Redis cluster.
 pub const CLUSTER: Engine = Engine::new("cluster", || Box::pin(RedisBackend::cluster())).at_once(3);
+
+/// One ZooKeeper server.
+pub const ZOOKEEPER: Engine =
+    Engine::new(
+        "zookeeper",
+        || Box::pin(ZooKeeperEnsemble::one_under_test()),
+    )
+    .at_once(3)
+    .that_can(of_zookeeper)
+    .that_fails();
+/// An ensemble of three ZooKeeper servers.
+pub const ZOOKEEPERS: Engine = Engine::new("zookeepers", || {
+    Box::pin(ZooKeeperEnsemble::three_under_test())
+})
+.that_can(of_zookeeper)
+.that_fails();
+
+fn of_zookeeper() -> Capabilities {
+    let mut can = Capabilities::all();
+    let lacks = || Ability::no("no server of it shows a clock");
+    (can.rate, can.exact_rate, can.latch) = (lacks(), lacks(), lacks());
+    can.tells = false;
+    can
+}
 
 /// All, but it gives one token at a time. Only what tests go by is said here.
 #[cfg(target_os = "linux")]

@@ -56,7 +56,9 @@ mod views;
 mod waiting;
 
 pub use self::engine::Engine;
-pub use self::engines::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS};
+pub use self::engines::{
+    CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS, ZOOKEEPER, ZOOKEEPERS,
+};
 #[cfg(target_os = "linux")]
 pub use self::engines::{POSTGRES, SQLITE};
 pub use self::trials::run;

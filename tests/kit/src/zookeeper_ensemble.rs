@@ -1,0 +1,358 @@
+//! Real ZooKeeper servers for tests: one, or an ensemble of several.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockClientBuilder};
+use lock_store::{ClientId, Clock, Listener, Store};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Port;
+use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::os_process::OsProcess;
+use crate::redis_store::{PATIENT, context};
+use crate::temporary::temporary_folder;
+use crate::zookeeper_wire::ZooKeeperSession;
+
+/// Where Debian and Homebrew have the server.
+const JARS: [&str; 3] = [
+    "/usr/share/java/zookeeper.jar",
+    "/opt/homebrew/opt/zookeeper/libexec/lib/*",
+    "/usr/local/opt/zookeeper/libexec/lib/*",
+];
+
+/// The servers' unit of time, in milliseconds.
+const TICK: u64 = 500;
+/// More than a JVM needs on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// One or several servers in folders of their own, on free ports. They end with this value.
+///
+/// Each test has a part of the tree for itself, the chroot of its URLs.
+pub struct ZooKeeperEnsemble {
+    members: Vec<Member>,
+    chroot: AtomicU64,
+}
+
+impl fmt::Debug for ZooKeeperEnsemble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = self.members.iter().map(|member| member.client.number());
+        f.debug_list().entries(ports).finish()
+    }
+}
+
+struct Member {
+    // First: fields are dropped in order, and the process uses the others.
+    process: Mutex<Option<OsProcess>>,
+    client: Port,
+    follow: Port,
+    elect: Port,
+    folder: TempDir,
+}
+
+/// The server's jars.
+fn classpath() -> String {
+    if let Ok(given) = std::env::var("ZOOKEEPER_JARS") {
+        return given;
+    }
+    let is_there = |path: &&&str| Path::new(path.trim_end_matches('*')).exists();
+    let found = JARS.iter().find(is_there).expect("ZooKeeper is installed");
+    (*found).to_owned()
+}
+
+impl Member {
+    fn new() -> Self {
+        Self {
+            process: Mutex::new(None),
+            client: Port::free(),
+            follow: Port::free(),
+            elect: Port::free(),
+            folder: temporary_folder(),
+        }
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<OsProcess>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn configure(&self, number: usize, peers: &str, more: &str) {
+        let data = self.folder.path().join("data");
+        fs::create_dir_all(&data).expect("the folder is this user's");
+        fs::write(data.join("myid"), number.to_string()).expect("its number");
+        let text = format!(
+            "tickTime={TICK}\ninitLimit=20\nsyncLimit=4\ndataDir={}\nclientPort={}\n\
+             clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
+             maxSessionTimeout=60000\n4lw.commands.whitelist=srvr\n{peers}{more}",
+            data.display(),
+            self.client.number()
+        );
+        fs::write(self.configuration(), text).expect("its configuration");
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.folder.path().join("zoo.cfg")
+    }
+
+    fn spawn(&self, arguments: &[String]) {
+        let log = fs::File::create(self.folder.path().join("log")).expect("a log");
+        let mut command = Command::new("java");
+        command
+            .args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+            // What is written to disk is no test's subject, and a busy disk would be slow.
+            .arg("-Dzookeeper.forceSync=no")
+            .args(arguments)
+            .args(["-cp", &classpath()])
+            .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
+            .arg(self.configuration())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        *self.process() = Some(OsProcess::spawn(&mut command));
+    }
+
+    /// Its word about itself. Empty if it does not answer.
+    async fn says(&self) -> String {
+        let ask = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.client.number())).await?;
+            stream.write_all(b"srvr").await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            std::io::Result::Ok(answer)
+        };
+        let answer = tokio::time::timeout(Duration::from_secs(2), ask).await;
+        answer.ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    async fn until_serving(&self) {
+        let began = Instant::now();
+        while !self.says().await.contains("Mode: ") {
+            let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(
+                began.elapsed() < LIMIT,
+                "ZooKeeper did not start within {LIMIT:?}; it wrote:\n{log}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl ZooKeeperEnsemble {
+    /// One server.
+    pub async fn one() -> Self {
+        Self::of(1, "", &[]).await
+    }
+
+    /// An ensemble of three.
+    pub async fn three() -> Self {
+        Self::of(3, "", &[]).await
+    }
+
+    /// So many members, with more lines in their configurations and more arguments for Java.
+    pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
+        let members: Vec<Member> = (0..members).map(|_| Member::new()).collect();
+        let peer = |(at, member): (usize, &Member)| {
+            let (follow, elect) = (member.follow.number(), member.elect.number());
+            format!("server.{}=127.0.0.1:{follow}:{elect}\n", at + 1)
+        };
+        let peers: String = match members.len() {
+            1 => String::new(),
+            _ => members.iter().enumerate().map(peer).collect(),
+        };
+        for (at, member) in members.iter().enumerate() {
+            member.configure(at + 1, &peers, more);
+            member.spawn(arguments);
+        }
+        let ensemble = Self {
+            members,
+            chroot: AtomicU64::new(0),
+        };
+        ensemble.until_serving().await;
+        ensemble.make_chroot().await;
+        ensemble
+    }
+
+    /// One server under test.
+    pub async fn one_under_test() -> Backend {
+        Backend::new(Self::one().await)
+    }
+
+    /// An ensemble of three under test.
+    pub async fn three_under_test() -> Backend {
+        Backend::new(Self::three().await)
+    }
+
+    /// Waits until all members serve.
+    pub async fn until_serving(&self) {
+        for member in &self.members {
+            member.until_serving().await;
+        }
+    }
+
+    async fn make_chroot(&self) {
+        let chroot = self.chroot();
+        self.session().await.create(&chroot, b"").await;
+    }
+
+    /// The part of the tree that the present test has.
+    #[must_use]
+    pub fn chroot(&self) -> String {
+        format!("/t{}", self.chroot.load(Ordering::Relaxed))
+    }
+
+    /// The ports of the members.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        let ports = self.members.iter().map(|member| member.client.number());
+        ports.collect()
+    }
+
+    /// The URL for a client, with these options.
+    #[must_use]
+    pub fn url(&self, options: &str) -> String {
+        self.url_at(&self.ports(), options)
+    }
+
+    /// The URL for a client that knows these ports, as a proxy's.
+    #[must_use]
+    pub fn url_at(&self, ports: &[u16], options: &str) -> String {
+        let host = |port: &u16| format!("127.0.0.1:{port}");
+        let hosts: Vec<String> = ports.iter().map(host).collect();
+        format!("zookeeper://{}{}{options}", hosts.join(","), self.chroot())
+    }
+
+    /// A session of the test's own, at the first member that serves.
+    ///
+    /// # Panics
+    /// If none does.
+    pub async fn session(&self) -> ZooKeeperSession {
+        let began = Instant::now();
+        loop {
+            for port in self.ports() {
+                let opened = ZooKeeperSession::open(port);
+                let opened = tokio::time::timeout(Duration::from_secs(2), opened).await;
+                if let Ok(Ok(session)) = opened {
+                    return session;
+                }
+            }
+            assert!(began.elapsed() < LIMIT, "no member serves");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The number of the member that leads.
+    ///
+    /// # Panics
+    /// If none does for a minute.
+    pub async fn leader(&self) -> usize {
+        let began = Instant::now();
+        loop {
+            for (number, member) in self.members.iter().enumerate() {
+                let says = member.says().await;
+                if says.contains("Mode: leader") || says.contains("Mode: standalone") {
+                    return number;
+                }
+            }
+            assert!(began.elapsed() < LIMIT, "no member leads");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// SIGSTOP for one member.
+    pub fn pause_member(&self, number: usize) {
+        let mut process = self.members[number].process();
+        process.as_mut().expect("it runs").pause();
+    }
+
+    /// SIGCONT for one member.
+    pub fn resume_member(&self, number: usize) {
+        let mut process = self.members[number].process();
+        process.as_mut().expect("it runs").resume();
+    }
+
+    /// SIGKILL for one member.
+    pub fn kill_member(&self, number: usize) {
+        if let Some(mut process) = self.members[number].process().take() {
+            process.kill();
+        }
+    }
+
+    /// Starts one member again that was killed.
+    pub async fn restart_member(&self, number: usize) {
+        self.members[number].spawn(&[]);
+        self.members[number].until_serving().await;
+    }
+}
+
+impl StoreUnderTest for ZooKeeperEnsemble {
+    fn builder(&self) -> LockClientBuilder {
+        // These tests are not about how soon clients report that a machine is busy.
+        LockClient::builder()
+            .url(self.url("?tick=500ms"))
+            .command_timeout(Duration::from_secs(5))
+            .connect_timeout(Duration::from_secs(10))
+    }
+
+    fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
+        let mut context = context("lock", id, listener, clock);
+        context.timeouts = PATIENT;
+        let access = lock_store_zookeeper::Access::default();
+        let url = self.url("?tick=500ms&session=30s");
+        lock_store_zookeeper::open(&url, context, &access).expect("a good URL")
+    }
+
+    fn leftovers(&self) -> Asks<'_, usize> {
+        Box::pin(async {
+            let mut session = self.session().await;
+            let mut count = 0;
+            let chroot = self.chroot();
+            for namespace in session.children(&chroot).await {
+                let namespace = format!("{chroot}/{namespace}");
+                for key in session.children(&namespace).await {
+                    count += session.children(&format!("{namespace}/{key}")).await.len();
+                }
+            }
+            session.close().await;
+            count
+        })
+    }
+
+    fn pause(&self) -> bool {
+        (0..self.members.len()).for_each(|number| self.pause_member(number));
+        true
+    }
+
+    fn resume(&self) {
+        (0..self.members.len()).for_each(|number| self.resume_member(number));
+    }
+
+    fn kill(&self) -> bool {
+        (0..self.members.len()).for_each(|number| self.kill_member(number));
+        true
+    }
+
+    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            for member in &self.members {
+                member.spawn(&[]);
+            }
+            self.until_serving().await;
+        })
+    }
+
+    /// The next test has another part of the tree.
+    fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {
+        Box::pin(async {
+            self.chroot.fetch_add(1, Ordering::Relaxed);
+            self.make_chroot().await;
+            true
+        })
+    }
+}
