@@ -1,7 +1,7 @@
 //! The behaviours of the contract, on each engine of this workspace.
 
 use lock_testkit::conformance::{
-    CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS, ZOOKEEPER, ZOOKEEPERS,
+    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS, ZOOKEEPER, ZOOKEEPERS,
 };
 
 #[cfg(target_os = "linux")]
@@ -16,10 +16,12 @@ lock_testkit::conformance!(
     CLUSTER,
     ZOOKEEPER,
     ZOOKEEPERS,
+    ETCD,
+    ETCDS,
 );
 
 // The store for SQLite needs Linux.
 #[cfg(not(target_os = "linux"))]
 lock_testkit::conformance!(
-    MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS,
+    MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS, ETCD, ETCDS,
 );

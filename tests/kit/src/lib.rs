@@ -7,6 +7,7 @@
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
+//! - [`EtcdCluster`]: one etcd server or three, which can be killed, paused and restarted.
 //! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and restarted.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
@@ -39,6 +40,8 @@ mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod drift;
+mod etcd_cluster;
+mod etcd_gateway;
 mod eventually;
 mod heard;
 pub mod history;
@@ -78,6 +81,8 @@ mod zookeeper_wire;
 pub use backend::{Asks, Backend, StoreUnderTest};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
 pub use cluster::RedisCluster;
+pub use etcd_cluster::{EtcdCluster, EtcdOptions};
+pub use etcd_gateway::EtcdGateway;
 pub use eventually::{eventually, eventually_within};
 pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};

@@ -13,7 +13,9 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::engines::{connect_timeout_of, is_postgres, open_postgres, open_sqlite, open_zookeeper};
+use super::engines::{
+    connect_timeout_of, is_postgres, open_etcd, open_postgres, open_sqlite, open_zookeeper,
+};
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
@@ -285,6 +287,14 @@ impl LockClientBuilder {
             }
             return open_zookeeper(self, url, context);
         }
+        if url.starts_with("etcd:") {
+            if self.has_replicas() {
+                return Err(LockError::config(
+                    "`replicas` is for Redis; on etcd, a majority of the servers has each lock",
+                ));
+            }
+            return open_etcd(self, url, context);
+        }
         let Some(rest) = url.strip_prefix("memory:") else {
             return self.open_server(url, context);
         };
@@ -330,8 +340,8 @@ impl LockClientBuilder {
     #[cfg(not(feature = "redis"))]
     fn open_server(&self, _url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         Err(LockError::config(
-            "the URL is not of `memory:`, `sqlite:`, `postgres:` or `zookeeper:`, and this build of \
-             lock-runtime does not know Redis; switch its feature `redis` on",
+            "the URL is not of `memory:`, `sqlite:`, `postgres:`, `zookeeper:` or `etcd:`, and this \
+             build of lock-runtime does not know Redis; switch its feature `redis` on",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! `postgres:`, `sqlite:` and `zookeeper:` URLs, as far as this build knows them.
+//! `postgres:`, `sqlite:`, `zookeeper:` and `etcd:` URLs, as far as this build knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,5 +93,32 @@ pub(super) fn open_zookeeper(
     Err(LockError::config(
         "the URL begins with `zookeeper:`, and this build of lock-runtime does not know that \
          store; switch its feature `zookeeper` on",
+    ))
+}
+
+#[cfg(feature = "etcd")]
+pub(super) fn open_etcd(
+    builder: &LockClientBuilder,
+    url: &str,
+    context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    let access = lock_store_etcd::Access {
+        login: builder.login.clone(),
+        provider: builder.provider.clone(),
+        #[cfg(feature = "tls")]
+        tls: builder.tls.clone(),
+    };
+    Ok(lock_store_etcd::open(url, context, &access)?)
+}
+
+#[cfg(not(feature = "etcd"))]
+pub(super) fn open_etcd(
+    _builder: &LockClientBuilder,
+    _url: &str,
+    _context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    Err(LockError::config(
+        "the URL begins with `etcd:`, and this build of lock-runtime does not know that \
+         store; switch its feature `etcd` on",
     ))
 }

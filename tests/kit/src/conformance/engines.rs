@@ -3,7 +3,7 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-use crate::{MemoryBackend, RedisBackend, ZooKeeperEnsemble};
+use crate::{EtcdCluster, MemoryBackend, RedisBackend, ZooKeeperEnsemble};
 #[cfg(target_os = "linux")]
 use crate::{PostgresServer, SqliteFile};
 
@@ -50,6 +50,24 @@ pub const ZOOKEEPERS: Engine = Engine::new("zookeepers", || {
 })
 .that_can(of_zookeeper)
 .that_fails();
+
+/// One etcd server, and clients with the least rights.
+pub const ETCD: Engine = Engine::new("etcd", || Box::pin(EtcdCluster::one_under_test()))
+    .at_once(3)
+    .that_can(of_etcd)
+    .that_fails();
+/// A cluster of three etcd servers, and clients with the least rights.
+pub const ETCDS: Engine = Engine::new("etcds", || Box::pin(EtcdCluster::three_under_test()))
+    .that_can(of_etcd)
+    .that_fails();
+
+fn of_etcd() -> Capabilities {
+    let mut can = Capabilities::all();
+    let lacks = || Ability::no("no server of it shows a clock");
+    (can.rate, can.exact_rate, can.latch) = (lacks(), lacks(), lacks());
+    can.tells = false;
+    can
+}
 
 fn of_zookeeper() -> Capabilities {
     let mut can = Capabilities::all();

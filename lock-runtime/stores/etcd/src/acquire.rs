@@ -1,0 +1,306 @@
+//! [`Inner::acquire`]: a key in the lock's queue, and what its place means.
+//!
+//! Most locks are free. So the first transaction takes a lock of which there is nothing, and reads
+//! what there is otherwise. Only who waits, or takes a part of a lock, sends a second one.
+
+use std::sync::Arc;
+
+use lock_store::timing::trusted;
+use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
+
+use crate::connection::{Flight, Live, is_lease_gone};
+use crate::errors::Fault;
+use crate::holds::{Own, Part};
+use crate::names::{self, Child, KeyNode, Place};
+use crate::rank::{Listing, Rank, Standing};
+use crate::store::{Carried, Inner, reads};
+use crate::wire;
+
+/// How often a lease is asked for that is gone before it is used.
+const TRIES: u32 = 4;
+
+/// A request on its way, and when it was sent.
+pub(crate) struct Asking<'r> {
+    pub(crate) node: KeyNode,
+    pub(crate) request: &'r Acquire,
+    pub(crate) flight: Arc<Flight>,
+    pub(crate) sent: Instant,
+}
+
+impl Inner {
+    pub(crate) async fn acquire(&self, live: &Arc<Live>, request: &Acquire) -> Carried<Acquired> {
+        let owner = request.claim.owner;
+        let asking = &Asking {
+            node: self.node(&request.claim.key),
+            request,
+            flight: Arc::new(live.begin(vec![owner]).await),
+            sent: self.clock.now(),
+        };
+        let node = &asking.node;
+        if let Some(before) = request.instead_of {
+            let ended = self.holds.lock().get(node, before).cloned();
+            if let Some(ended) = ended {
+                let listing = self.create(live, asking, Some(&ended.child), false).await?;
+                return self.settle(live, asking, listing, false).await;
+            }
+        }
+        let (is_new, listing) = self.take(live, asking).await?;
+        if is_new {
+            return self.settle(live, asking, listing, false).await;
+        }
+        if listing.is_foreign {
+            return Ok(Acquired::Conflict);
+        }
+        let permits = request.claim.permits;
+        if self.find(&listing, owner, permits).is_some() {
+            return self.settle(live, asking, listing, true).await;
+        }
+        self.holds.lock().remove(node, owner);
+        let rank = listing.rank(permits, None);
+        let holds = match rank.standing {
+            Standing::OtherKind => return Ok(Acquired::Conflict),
+            Standing::Holds => true,
+            Standing::Waits(_) if request.queue != Queue::Join => return Ok(busy(&rank, false)),
+            Standing::Waits(_) => false,
+        };
+        let listing = self.create(live, asking, None, holds).await?;
+        self.settle(live, asking, listing, false).await
+    }
+
+    /// Takes a lock of which there is nothing. False: there is something.
+    async fn take(&self, live: &Arc<Live>, asking: &Asking<'_>) -> Carried<(bool, Listing)> {
+        let (node, request) = (&asking.node, asking.request);
+        let name = names::of_request(request.claim.owner);
+        let path = node.child(&name);
+        let value = names::value_of(request.claim.permits);
+        for _ in 0..TRIES {
+            let lease = self.lease_for(live, request.lease).await?;
+            let sent = self.clock.now();
+            let nothing = vec![
+                wire::none_below(&node.below()),
+                wire::made_by(&node.path, 0),
+            ];
+            let put = vec![wire::put(&path, &value, lease)];
+            let taken = live.txn(nothing, put, reads(node), Some(&asking.flight));
+            let mut taken = match taken.await {
+                Err(fault) if is_lease_gone(&fault) => {
+                    self.note_lease_gone(live, lease);
+                    continue;
+                }
+                taken => taken?,
+            };
+            if !taken.succeeded {
+                return Ok((false, self.listing(node, &mut taken, sent)?));
+            }
+            self.session
+                .leases
+                .prove(lease, sent, taken.header.raft_term);
+            let revision = taken.header.revision;
+            let child = Child {
+                name,
+                owner: request.claim.owner,
+                permits: request.claim.permits,
+                kept: false,
+                place: Place(revision),
+                made: revision,
+                lease,
+            };
+            return Ok((true, Listing::new(vec![child], revision, false)));
+        }
+        Err(Fault::Unreadable)
+    }
+
+    /// Makes a key for the request, and reads all. With `ended`, a hold ends.
+    async fn create(
+        &self,
+        live: &Arc<Live>,
+        asking: &Asking<'_>,
+        ended: Option<&Child>,
+        holds: bool,
+    ) -> Carried<Listing> {
+        let (node, request) = (&asking.node, asking.request);
+        let path = node.child(&names::of_request(request.claim.owner));
+        let value = names::value_of(request.claim.permits);
+        for _ in 0..TRIES {
+            let lease = match holds {
+                true => self.lease_for(live, request.lease).await?,
+                false => live.epoch.lease,
+            };
+            let sent = self.clock.now();
+            let mut make = Vec::new();
+            if let Some(ended) = ended {
+                make.push(wire::delete(&node.child(&ended.name)));
+            }
+            make.push(wire::put(&path, &value, lease));
+            let skipped = make.len();
+            make.extend(reads(node));
+            let absent = vec![wire::made_by(&path, 0)];
+            let made = live.txn(absent, make, reads(node), Some(&asking.flight));
+            let mut made = match made.await {
+                Err(fault) if is_lease_gone(&fault) => {
+                    self.note_lease_gone(live, lease);
+                    continue;
+                }
+                made => made?,
+            };
+            if made.succeeded {
+                (0..skipped).for_each(|_| made.skip());
+                if let Some(ended) = ended {
+                    self.holds.lock().forget(node, ended);
+                }
+            }
+            return self.listing(node, &mut made, sent);
+        }
+        Err(Fault::Unreadable)
+    }
+
+    /// What the place of a request's key means, and what becomes of it. `was_there` is said of one
+    /// that an earlier attempt has made.
+    async fn settle(
+        &self,
+        live: &Arc<Live>,
+        asking: &Asking<'_>,
+        listing: Listing,
+        was_there: bool,
+    ) -> Carried<Acquired> {
+        let (node, request) = (&asking.node, asking.request);
+        let claim = &request.claim;
+        let Some(child) = self.find(&listing, claim.owner, claim.permits) else {
+            return Ok(Acquired::Conflict);
+        };
+        if listing.is_foreign {
+            return self.undo(live, asking, &child, Acquired::Conflict).await;
+        }
+        let rank = listing.rank(child.permits, Some(child.place));
+        let obstacle = match &rank.standing {
+            Standing::OtherKind => {
+                return self.undo(live, asking, &child, Acquired::Conflict).await;
+            }
+            Standing::Holds => {
+                let held = self.hold(live, asking, &child, listing.revision).await?;
+                return Ok(match held {
+                    Some(mut granted) => {
+                        granted.limit = rank.limit;
+                        Acquired::Granted(granted)
+                    }
+                    None => busy(&rank, false),
+                });
+            }
+            Standing::Waits(obstacle) => obstacle,
+        };
+        if request.queue != Queue::Join && !was_there {
+            return self.undo(live, asking, &child, busy(&rank, false)).await;
+        }
+        self.wait(node, request, &child);
+        self.watch(live, node, obstacle, listing.revision);
+        Ok(busy(&rank, true))
+    }
+
+    async fn undo(
+        &self,
+        live: &Arc<Live>,
+        asking: &Asking<'_>,
+        child: &Child,
+        reply: Acquired,
+    ) -> Carried<Acquired> {
+        self.holds.lock().forget(&asking.node, child);
+        self.delete(live, &asking.node, child, Some(&asking.flight))
+            .await?;
+        Ok(reply)
+    }
+
+    /// Notes the hold, which was there at `revision`. `None`: it has ended meanwhile.
+    pub(crate) async fn hold(
+        &self,
+        live: &Arc<Live>,
+        asking: &Asking<'_>,
+        child: &Child,
+        revision: i64,
+    ) -> Carried<Option<Granted>> {
+        let (node, request) = (&asking.node, asking.request);
+        let ends = self.clock.now() + request.lease;
+        {
+            let mut holds = self.holds.lock();
+            match holds.get(node, child.owner) {
+                Some(own) if own.child.made == child.made => {
+                    own.part = Part::Holds(match own.part {
+                        Part::Holds(before) => before.max(ends),
+                        Part::Waits { .. } => ends,
+                    });
+                }
+                _ => holds.set(
+                    node,
+                    Own {
+                        child: child.clone(),
+                        part: Part::Holds(ends),
+                        window: None,
+                    },
+                ),
+            }
+        }
+        self.ends.notify_one();
+        let lease = match self.session.leases.fits(child.lease, request.lease) {
+            true => child.lease,
+            false => {
+                let lease = self.lease_for(live, request.lease).await?;
+                let moved = self
+                    .rewrite(live, node, child, lease, &asking.flight)
+                    .await?;
+                if moved.is_none() {
+                    return Ok(None);
+                }
+                lease
+            }
+        };
+        self.session.leases.need(lease, ends);
+        let mut granted = Granted::new(None, 0);
+        if request.tokens > 0 {
+            let minted = self.mint(
+                live,
+                node,
+                child.owner,
+                request.tokens,
+                revision,
+                child.permits.is_some(),
+                &asking.flight,
+            );
+            let Some((first, reserved)) = minted.await? else {
+                return Ok(None);
+            };
+            (granted.token, granted.reserved) = (Some(first), reserved);
+        }
+        let until = self.session.leases.trusted_until(lease);
+        let until = until.unwrap_or(asking.sent);
+        granted.until = (until < asking.sent + trusted(request.lease)).then_some(until);
+        Ok(Some(granted))
+    }
+
+    /// Notes the place.
+    fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
+        let part = Part::Waits {
+            ends: request.wait.map(|wait| self.clock.now() + wait),
+            first_lease: request.first_lease,
+            tokens: request.tokens,
+        };
+        let mut holds = self.holds.lock();
+        match holds.get(node, child.owner) {
+            Some(own) if own.child.made == child.made => own.part = part,
+            _ => holds.set(
+                node,
+                Own {
+                    child: child.clone(),
+                    part,
+                    window: None,
+                },
+            ),
+        }
+        drop(holds);
+        self.ends.notify_one();
+    }
+}
+
+fn busy(rank: &Rank, queued: bool) -> Acquired {
+    let mut busy = Busy::new(None, queued);
+    (busy.holder, busy.limit) = (rank.holder, rank.limit);
+    Acquired::Busy(busy)
+}

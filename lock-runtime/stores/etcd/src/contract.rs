@@ -1,0 +1,157 @@
+//! The operations of the contract.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{
+    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, Fenced, Finished,
+    FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreFuture,
+};
+
+use crate::connection::Live;
+use crate::store::EtcdStore;
+
+impl Store for EtcdStore {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move {
+            let request = &request;
+            let acquire = async |live: Arc<_>| self.0.acquire(&live, request).await;
+            self.carry_out(by, acquire).await
+        })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(async move {
+            let holds = &holds;
+            let renew = async |live: Arc<_>| self.0.renew(&live, holds).await;
+            self.carry_out(by, renew).await
+        })
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Box::pin(async move {
+            let requests = &requests;
+            let acquire = async |live: Arc<_>| self.0.acquire_all(&live, requests).await;
+            self.carry_out(by, acquire).await
+        })
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(async move {
+            let claim = &claim;
+            let fence = async |live: Arc<_>| self.0.fence(&live, claim).await;
+            self.carry_out(by, fence).await
+        })
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(async move {
+            let requests = &requests;
+            let release = async |live: Arc<_>| self.0.release(&live, requests).await;
+            self.carry_out(by, release).await
+        })
+    }
+
+    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let claim = &claim;
+            let shrink = async |live: Arc<_>| self.0.shrink(&live, claim, permits).await;
+            self.carry_out(by, shrink).await
+        })
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let request = &request;
+            let abandon = async |live: Arc<_>| self.0.abandon(&live, request).await;
+            self.carry_out(by, abandon).await
+        })
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
+        Box::pin(async move {
+            let key = &key;
+            let inspect = async |live: Arc<_>| self.0.inspect(&live, key).await;
+            self.carry_out(by, inspect).await
+        })
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(async move {
+            let key = &key;
+            let holders = async |live: Arc<_>| self.0.holders(&live, key).await;
+            self.carry_out(by, holders).await
+        })
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(async move {
+            let key = &key;
+            let end = async |live: Arc<_>| self.0.force_release(&live, key).await;
+            self.carry_out(by, end).await
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(self.settings.session)
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            // A reading that a majority of the members stands behind.
+            let ping = async |live: Arc<Live>| {
+                let read = live.txn(Vec::new(), Vec::new(), Vec::new(), None);
+                read.await.map(drop)
+            };
+            self.carry_out(by, ping).await
+        })
+    }
+
+    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(async move { self.session.live(by).await.map(drop) })
+    }
+
+    fn is_connected(&self) -> bool {
+        self.session.live_now().is_some()
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        Box::pin(async move { self.0.servers(&self.transport, by).await })
+    }
+
+    fn link(&self) -> Link {
+        self.session.link()
+    }
+
+    fn finish(&self, by: Instant) -> Finished<'_> {
+        Box::pin(async move { self.session.finish(by).await })
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.session.is_closed()
+    }
+}
+
+/// Sessions of servers with the default timing are no longer, whatever the URL asks for.
+const LATE: Duration = Duration::from_secs(10);
+
+/// What etcd can do, if sessions last so long.
+pub(crate) fn capabilities(session: Duration) -> Capabilities {
+    let mut can = Capabilities::all();
+    let no_clock = "rate limiters are not available on etcd, whose servers show no clock; use \
+                    another engine for them";
+    can.rate = Ability::no(no_clock);
+    can.exact_rate = Ability::no(no_clock);
+    can.latch = Ability::no("latches are not available on etcd; use another engine for them");
+    can.tells = false;
+    can.lingers = Lingers::Lease;
+    // What is under way in a session ends with it. Servers may grant a longer one than asked for.
+    can.late = Some(session.max(LATE));
+    can.fails_over = true;
+    can
+}

@@ -1,0 +1,207 @@
+//! From addresses to a connection whose server has a leader.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use lock_store::timing::Timeouts;
+use lock_store::{Clock, Instant, Staggered, StoreError};
+use prost::Message;
+use tokio::net::lookup_host;
+
+use crate::connection::Identity;
+use crate::errors::{gone, of_status, silent, strange, too_old};
+use crate::grpc::{CallError, Channel};
+use crate::transport::{Stream, Transport};
+use crate::url::{Host, Settings};
+use crate::wire::{RangeReply, RangeRequest, StatusReply, StatusRequest, path};
+
+/// Older servers let no client number its watches.
+const OLDEST: (u32, u32) = (3, 4);
+
+/// A connection to a server that serves.
+pub(crate) struct Dialed {
+    pub(crate) channel: Channel,
+    pub(crate) connection: h2::client::Connection<Stream, bytes::Bytes>,
+    pub(crate) server: String,
+}
+
+type Address = (Host, SocketAddr);
+
+/// What is needed to connect.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) transport: Transport,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) clock: Clock,
+    pub(crate) timeouts: Timeouts,
+    /// The host that is tried first: clients spread.
+    pub(crate) begins: usize,
+    pub(crate) known: Staggered<Address>,
+    /// A key that the client may read.
+    pub(crate) probe: String,
+}
+
+impl Dialer {
+    /// A connection to one of the servers.
+    pub(crate) async fn dial(&self) -> Result<Dialed, StoreError> {
+        let limit = self.timeouts.connect;
+        let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
+        let attempt = |(host, address): Address| async move {
+            let by = self.clock.now() + limit;
+            let attempt = self.attempt(&host, address);
+            let server = host.to_string();
+            let attempt = self.clock.by(by, attempt).await;
+            attempt.unwrap_or_else(|| Err(silent(&server)))
+        };
+        let dialed = self.known.connect(addresses, limit, &self.clock, attempt);
+        match dialed.await {
+            Ok(dialed) => Ok(dialed),
+            Err(failed) => {
+                errors.extend(failed);
+                let none = || gone(&self.settings.server, "it has no address");
+                Err(StoreError::of_all(errors).unwrap_or_else(none))
+            }
+        }
+    }
+
+    async fn addresses(&self, by: Instant) -> (Vec<Address>, Vec<StoreError>) {
+        let hosts = &self.settings.hosts;
+        let begins = self.begins % hosts.len().max(1);
+        let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
+        let resolve = |host: Host| async move {
+            let found = lookup_host((host.name.clone(), host.port));
+            let found = self.clock.by(by, found).await;
+            (host, found)
+        };
+        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
+        let all = futures_util::future::join_all(rotated.cloned().map(resolve)).await;
+        for (host, found) in all {
+            match found {
+                Some(Ok(found)) => {
+                    addresses.extend(found.map(|address| (host.clone(), address)));
+                }
+                Some(Err(error)) => {
+                    let why = format!("its name can't be resolved: {error}");
+                    errors.push(gone(&host.to_string(), &why));
+                }
+                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
+            }
+        }
+        (addresses, errors)
+    }
+
+    async fn attempt(&self, host: &Host, address: SocketAddr) -> Result<Dialed, StoreError> {
+        let server = host.to_string();
+        let failed = |error: &dyn std::error::Error| {
+            let error = gone(&server, &error.to_string());
+            match error.detail().contains("certificate") {
+                true => error.advise(
+                    "if it is the right server, trust the CA of its certificate \
+                     (`Tls::ca_file`), connect to a name that the certificate has, and give a \
+                     certificate of the client's own if the server asks for one",
+                ),
+                false => error,
+            }
+        };
+        let connected = self.transport.connect(&host.name, address, true).await;
+        let stream = connected.map_err(|error| failed(&error))?;
+        let handshake = h2::client::handshake(stream).await;
+        let (send, mut connection) = handshake.map_err(|error| failed(&error))?;
+        let channel = Channel::new(send, format!("{}://{host}", self.transport.scheme()));
+        // The connection is driven only while something is asked for, until somebody has it.
+        let greeted = tokio::select! {
+            biased;
+            ended = &mut connection => Err(match ended {
+                Err(error) => failed(&error),
+                Ok(()) => gone(&server, "it closed the connection at once"),
+            }),
+            greeted = self.greet(&channel, &server) => greeted,
+        };
+        greeted?;
+        Ok(Dialed {
+            channel,
+            connection,
+            server,
+        })
+    }
+
+    /// Logs in, and makes sure that the server is new enough and has a leader.
+    async fn greet(&self, channel: &Channel, server: &str) -> Result<(), StoreError> {
+        let status: StatusReply = self
+            .ask(channel, server, path::STATUS, &StatusRequest {})
+            .await?;
+        if !is_new_enough(&status.version) {
+            return Err(too_old(server, &status.version));
+        }
+        let mut used = self.identity.token();
+        let mut is_asked = used.is_none();
+        loop {
+            if is_asked {
+                let login = self
+                    .identity
+                    .authenticate(channel, &self.clock, server, used.as_ref());
+                login.await?;
+            }
+            let probe = RangeRequest {
+                key: self.probe.clone().into(),
+                ..RangeRequest::default()
+            };
+            used = self.identity.token();
+            let reply = channel.unary::<RangeReply>(path::RANGE, used.clone(), &probe);
+            match reply.await {
+                Ok(_) => return Ok(()),
+                Err(CallError::Status(status)) if status.wants_login() && !is_asked => {
+                    is_asked = true;
+                }
+                Err(error) => return Err(error_of(error, server)),
+            }
+        }
+    }
+
+    async fn ask<R: Message + Default>(
+        &self,
+        channel: &Channel,
+        server: &str,
+        path: &str,
+        request: &impl Message,
+    ) -> Result<R, StoreError> {
+        let reply = channel.unary(path, None, request).await;
+        reply.map_err(|error| error_of(error, server))
+    }
+}
+
+pub(crate) fn error_of(error: CallError, server: &str) -> StoreError {
+    match error {
+        CallError::Gone(why) => gone(server, &why),
+        CallError::Status(status) => of_status(&status, server),
+        CallError::Unreadable => strange(server),
+    }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split('.').map_while(|part| part.parse().ok());
+    match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => (major, minor) >= OLDEST,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_before_3_4_are_refused() {
+        for (version, is_new) in [
+            ("3.4.23", true),
+            ("3.5.0", true),
+            ("4.0.1", true),
+            ("3.3.27", false),
+            ("2.3.8", false),
+            ("", false),
+        ] {
+            assert_eq!(is_new_enough(version), is_new, "{version}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What etcd's errors mean to a client.
+
+use lock_store::{StoreError, StoreErrorKind, escaped};
+
+use crate::grpc::Status;
+
+/// gRPC's numbers.
+mod code {
+    pub(super) const INVALID: u32 = 3;
+    pub(super) const NOT_FOUND: u32 = 5;
+    pub(super) const DENIED: u32 = 7;
+    pub(super) const EXHAUSTED: u32 = 8;
+    pub(super) const PRECONDITION: u32 = 9;
+    pub(super) const UNIMPLEMENTED: u32 = 12;
+    pub(super) const UNAVAILABLE: u32 = 14;
+    pub(super) const UNAUTHENTICATED: u32 = 16;
+    /// Cancelled, unknown, out of time, aborted, internal, lost data.
+    pub(super) const UNCLEAR: [u32; 6] = [1, 2, 4, 10, 13, 15];
+}
+
+const RIGHTS: &str = "allow the user's role to read and write all keys below the URL's prefix and \
+                      the namespace: `etcdctl role grant-permission ROLE --prefix=true readwrite \
+                      lock/`";
+const NO_USER: &str = "the servers have users (`etcdctl auth enable`); give the URL one, as in \
+                       `etcd://user:password@host`";
+const NO_AUTH: &str = "leave user and password out of the URL, or switch users on with `etcdctl \
+                       auth enable`";
+const LOGIN: &str = "check user and password in the URL (`etcdctl user list`)";
+const VERSION: &str = "use etcd 3.4 or later on all members";
+const ROOM: &str = "free some: `etcdctl compact`, `etcdctl defrag` and then `etcdctl alarm \
+                    disarm`; and set `--auto-compaction-retention`";
+const CUT_OFF: &str = "it may have no majority of its cluster: see `etcdctl endpoint status` for \
+                       all members";
+
+/// Why a request failed.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The connection has ended, or the session. What was sent may have been carried out, and will
+    /// not be after the next connection is up.
+    Lost(StoreError),
+    /// The server's word for it. It was not carried out.
+    Refused(Status),
+    /// The server's answer can't be read.
+    Unreadable,
+    /// It asks for more than there can be, and was not sent.
+    Limit(StoreError),
+}
+
+impl Status {
+    /// It may have been carried out, or may yet be.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.code == code::UNAVAILABLE || code::UNCLEAR.contains(&self.code)
+    }
+
+    /// The token of the user is not known any more, or was made before roles were changed.
+    pub(crate) fn wants_login(&self) -> bool {
+        self.code == code::UNAUTHENTICATED
+            || self.message.contains("revision of auth store is old")
+            || self.message.contains("invalid auth token")
+    }
+
+    pub(crate) fn is_lease_gone(&self) -> bool {
+        self.code == code::NOT_FOUND && self.message.contains("lease not found")
+    }
+}
+
+/// The error for the user.
+pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
+    let message = escaped(&status.message);
+    let says = |what: &str| message.contains(what);
+    let (kind, advice) = match status.code {
+        _ if says("authentication is not enabled") => {
+            (StoreErrorKind::Misconfigured, Some(NO_AUTH))
+        }
+        _ if says("authentication failed") => (StoreErrorKind::Denied, Some(LOGIN)),
+        _ if says("user name is empty") => (StoreErrorKind::Denied, Some(NO_USER)),
+        code::DENIED => (StoreErrorKind::Denied, Some(RIGHTS)),
+        code::UNAUTHENTICATED => (StoreErrorKind::Denied, Some(LOGIN)),
+        code::EXHAUSTED if says("space exceeded") => (StoreErrorKind::OutOfMemory, Some(ROOM)),
+        code::EXHAUSTED => (StoreErrorKind::Loading, None),
+        code::UNIMPLEMENTED => (StoreErrorKind::Misconfigured, Some(VERSION)),
+        code::UNAVAILABLE => (StoreErrorKind::ReadOnly, Some(CUT_OFF)),
+        code::INVALID | code::PRECONDITION => (StoreErrorKind::Refused, None),
+        _ => (StoreErrorKind::Refused, None),
+    };
+    let error = StoreError::new(kind, format!("{server}: {message}"));
+    match advice {
+        Some(advice) => error.advise(advice),
+        None => error,
+    }
+}
+
+/// The connection is gone, or there can be none.
+pub(crate) fn gone(server: &str, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
+}
+
+pub(crate) fn silent(server: &str) -> StoreError {
+    let text = format!("{server}: it is slow, stands still, or has no majority");
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
+
+/// Its answer is none of etcd's.
+pub(crate) fn strange(server: &str) -> StoreError {
+    let text = format!("{server}: it does not speak etcd's protocol");
+    StoreError::new(StoreErrorKind::Misconfigured, text)
+        .advise("check host and port: etcd's clients use port 2379, and `tls=on` if it has TLS")
+}
+
+/// More keys at once than one transaction has.
+pub(crate) fn too_many(keys: usize, most: usize) -> StoreError {
+    let text = format!("{keys} keys at once, and a transaction of etcd takes {most} at most");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise("lock fewer keys at once")
+}
+
+pub(crate) fn too_old(server: &str, version: &str) -> StoreError {
+    let text = format!("{server}: it is etcd {}", escaped(version));
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(VERSION)
+}

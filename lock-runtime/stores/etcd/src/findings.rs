@@ -1,0 +1,221 @@
+//! What the servers say about themselves, and what of it endangers locks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::lookup_host;
+
+use crate::connection::Live;
+use crate::dial::error_of;
+use crate::errors::{Fault, gone, silent, strange};
+use crate::grpc::Channel;
+use crate::store::Inner;
+use crate::transport::Transport;
+use crate::url::Host;
+use crate::wire::{
+    AlarmReply, AlarmRequest, RangeReply, RangeRequest, StatusReply, StatusRequest, path,
+};
+
+/// Longer metrics are not read.
+const LONGEST: u64 = 1 << 20;
+/// Unless `--quota-backend-bytes` says it.
+const QUOTA: i64 = 2 << 30;
+/// A cluster with so many revisions has been compacted, if it ever is.
+const MANY: i64 = 100_000;
+const NO_SPACE: i32 = 1;
+
+impl Inner {
+    pub(crate) async fn servers(
+        &self,
+        transport: &Transport,
+        by: Instant,
+    ) -> Result<Vec<ServerHealth>, StoreError> {
+        let live = self.session.live(by).await?;
+        let of_cluster = self.clock.by(by, self.of_cluster(&live)).await;
+        let of_cluster = of_cluster.unwrap_or_default();
+        let ask = |host: &Host| {
+            let host = host.clone();
+            async move {
+                let sent = self.clock.now();
+                let answer = self.clock.by(by, ask(self, transport, &host)).await;
+                let round_trip = self.clock.now() - sent;
+                let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
+                (host, answer, round_trip)
+            }
+        };
+        let hosts = &self.settings.hosts;
+        let answers = futures_util::future::join_all(hosts.iter().map(ask)).await;
+        let mut servers = Vec::new();
+        for (host, answer, round_trip) in answers {
+            let mut health = ServerHealth::new(host.to_string());
+            health.reconnects = self.session.reconnects();
+            if live.server == health.address {
+                health.connected_for = self.clock.now() - live.since;
+                health.findings.extend(of_cluster.iter().cloned());
+                health.findings.extend(self.about_session());
+            }
+            match answer {
+                Ok(answer) => describe(&mut health, &answer, round_trip),
+                Err(error) => {
+                    let reason = error.detail().to_owned();
+                    health.findings.push(Finding::no_answer(reason));
+                }
+            }
+            servers.push(health);
+        }
+        Ok(servers)
+    }
+
+    fn about_session(&self) -> Option<Finding> {
+        let (asked, granted) = (self.settings.session, self.session.granted()?);
+        (granted > asked).then(|| {
+            Finding::other(format!(
+                "its sessions last at least {granted:?}, and the URL asks for {asked:?}: the \
+                 places of a process that has died keep others waiting for longer; lower its \
+                 `--election-timeout`"
+            ))
+        })
+    }
+
+    /// What all members have in common.
+    async fn of_cluster(&self, live: &Arc<Live>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Ok(reply) = live
+            .call::<_, AlarmReply>(path::ALARM, AlarmRequest {}, None)
+            .await
+            && reply.alarms.iter().any(|alarm| alarm.kind == NO_SPACE)
+        {
+            findings.push(Finding::other(
+                "its quota is used up (the alarm NOSPACE), so that no lock can be acquired; free \
+                 some: `etcdctl compact`, `etcdctl defrag` and then `etcdctl alarm disarm`"
+                    .to_owned(),
+            ));
+        }
+        if self.is_never_compacted(live).await {
+            findings.push(Finding::other(
+                "it has never been compacted, and keeps what each lock has written until its \
+                 quota is used up; set `--auto-compaction-retention`, as `1h`"
+                    .to_owned(),
+            ));
+        }
+        findings
+    }
+
+    async fn is_never_compacted(&self, live: &Arc<Live>) -> bool {
+        let early = RangeRequest {
+            key: live.epoch.key.clone().into(),
+            revision: live.epoch.revision - MANY,
+            ..RangeRequest::default()
+        };
+        if early.revision <= 0 {
+            return false;
+        }
+        let reply: Result<RangeReply, Fault> = live.call(path::RANGE, early, None).await;
+        // Otherwise it says that it was compacted.
+        reply.is_ok()
+    }
+}
+
+/// What one member says.
+struct Said {
+    status: StatusReply,
+    metrics: String,
+}
+
+async fn ask(inner: &Inner, transport: &Transport, host: &Host) -> Result<Said, StoreError> {
+    let server = host.to_string();
+    let failed = |error: std::io::Error| gone(&server, &error.to_string());
+    let mut found = lookup_host((host.name.clone(), host.port))
+        .await
+        .map_err(failed)?;
+    let none = || gone(&server, "its name has no address");
+    let address = found.next().ok_or_else(none)?;
+    let stream = transport
+        .connect(&host.name, address, true)
+        .await
+        .map_err(failed)?;
+    let handshake = h2::client::handshake(stream).await;
+    let (send, connection) = handshake.map_err(|_| strange(&server))?;
+    let driven = inner.clock.handle().spawn(async move {
+        let _ = connection.await;
+    });
+    let channel = Channel::new(send, format!("{}://{host}", transport.scheme()));
+    let status = channel.unary(path::STATUS, None, &StatusRequest {}).await;
+    driven.abort();
+    let status: StatusReply = status.map_err(|error| error_of(error, &server))?;
+    // Where they can't be read, less is known.
+    let metrics = match transport.connect(&host.name, address, false).await {
+        Ok(mut stream) => {
+            let question = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n");
+            let mut answer = Vec::new();
+            let asked = stream.write_all(question.as_bytes()).await;
+            if asked.is_ok() && stream.flush().await.is_ok() {
+                let _ = stream.take(LONGEST).read_to_end(&mut answer).await;
+            }
+            String::from_utf8_lossy(&answer).into_owned()
+        }
+        Err(_) => String::new(),
+    };
+    Ok(Said { status, metrics })
+}
+
+/// A number in a server's metrics.
+fn metric(metrics: &str, name: &str) -> Option<i64> {
+    let mut lines = metrics.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    let value: f64 = value.trim().parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, reason = "bytes and members")]
+    Some(value as i64)
+}
+
+fn describe(health: &mut ServerHealth, said: &Said, round_trip: Duration) {
+    let Said { status, metrics } = said;
+    health.round_trip = round_trip;
+    health.version.clone_from(&status.version);
+    health.role = match status.leader {
+        0 => Role::Unknown,
+        _ => Role::Master,
+    };
+    if status.leader == 0 {
+        health.findings.push(Finding::other(
+            "it has no leader: it is cut off from the others, or no majority of the members runs"
+                .to_owned(),
+        ));
+    }
+    let quota = metric(metrics, "etcd_server_quota_backend_bytes").filter(|quota| *quota > 0);
+    let quota = quota.unwrap_or(QUOTA);
+    if status.size > quota / 10 * 8 {
+        health.findings.push(Finding::other(format!(
+            "{} of the {} bytes of its quota are used, and it takes no locks when all are; compact \
+             and defragment it, or raise `--quota-backend-bytes`",
+            status.size, quota
+        )));
+    }
+    let peers = metrics
+        .lines()
+        .filter(|line| line.starts_with("etcd_network_active_peers"))
+        .count();
+    let knows_peers = !metrics.is_empty();
+    health.replicas = knows_peers.then(|| u32::try_from(peers).unwrap_or(u32::MAX));
+    if knows_peers && peers == 0 && status.leader != 0 {
+        health.findings.push(Finding::other(
+            "it is a cluster of one: without it there are no locks, and with its disk they are \
+             lost; run three or five members"
+                .to_owned(),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_metrics() {
+        let metrics = "# TYPE a gauge\na_b 7\na 2.147483648e+09\n";
+        assert_eq!(metric(metrics, "a"), Some(2_147_483_648));
+        assert_eq!(metric(metrics, "b"), None);
+    }
+}

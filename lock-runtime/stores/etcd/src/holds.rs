@@ -1,0 +1,182 @@
+//! What this client has in the queues: its own children, and when they are to end.
+//!
+//! Servers end leases late, and one is for many holds. So the client itself ends its holds whose
+//! lease is over, and its places whose wait is.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lock_store::{Instant, Owner};
+
+use crate::names::{Child, KeyNode};
+use crate::wire::{self, Compare};
+
+/// What a child of ours is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A hold, until this.
+    Holds(Instant),
+    /// A place, until its wait ends.
+    Waits {
+        ends: Option<Instant>,
+        /// The lease of the hold that is handed to it.
+        first_lease: Duration,
+        /// How many fencing tokens it is to have.
+        tokens: u32,
+    },
+}
+
+/// The tokens of one revision, of which there are [`WINDOW`](crate::tokens::WINDOW).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenWindow {
+    pub(crate) revision: i64,
+    pub(crate) used: u32,
+}
+
+/// A child of ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) child: Child,
+    pub(crate) part: Part,
+    /// `None`: it has had no token yet.
+    pub(crate) window: Option<TokenWindow>,
+}
+
+impl Own {
+    fn ends(&self) -> Option<Instant> {
+        match self.part {
+            Part::Holds(ends) => Some(ends),
+            Part::Waits { ends, .. } => ends,
+        }
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.part, Part::Waits { .. })
+    }
+}
+
+type Name = (KeyNode, Owner);
+
+/// All of this client's.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    own: HashMap<Name, Own>,
+    /// The nodes of keys that wait for a change of this path.
+    watched: HashMap<String, Vec<KeyNode>>,
+    /// Keys of no owner, which keep a lock taken for a while, with the revision that wrote them.
+    kept: HashMap<String, (Instant, i64)>,
+}
+
+impl Holds {
+    pub(crate) fn get(&mut self, node: &KeyNode, owner: Owner) -> Option<&mut Own> {
+        self.own.get_mut(&(node.clone(), owner))
+    }
+
+    pub(crate) fn set(&mut self, node: &KeyNode, own: Own) {
+        self.own.insert((node.clone(), own.child.owner), own);
+    }
+
+    pub(crate) fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<Own> {
+        self.own.remove(&(node.clone(), owner))
+    }
+
+    /// Removes it if it is this child.
+    pub(crate) fn forget(&mut self, node: &KeyNode, child: &Child) {
+        let name = (node.clone(), child.owner);
+        if self
+            .own
+            .get(&name)
+            .is_some_and(|own| own.child.name == child.name)
+        {
+            self.own.remove(&name);
+        }
+    }
+
+    /// The places at this key, in their order.
+    pub(crate) fn waiting(&self, node: &KeyNode) -> Vec<Child> {
+        let waits = self
+            .own
+            .iter()
+            .filter(|((at, _), own)| at == node && own.waits());
+        let mut waiting: Vec<Child> = waits.map(|(_, own)| own.child.clone()).collect();
+        waiting.sort_by(|one, other| one.place.cmp(&other.place));
+        waiting
+    }
+
+    /// The keys at which there is a place.
+    pub(crate) fn awaited(&self) -> Vec<KeyNode> {
+        let waits = self.own.iter().filter(|(_, own)| own.waits());
+        let mut nodes: Vec<KeyNode> = Vec::new();
+        for ((node, _), _) in waits {
+            if !nodes.contains(node) {
+                nodes.push(node.clone());
+            }
+        }
+        nodes
+    }
+
+    /// A place at this key waits for a change of the path. False if one did before.
+    pub(crate) fn watch(&mut self, path: String, node: &KeyNode) -> bool {
+        let nodes = self.watched.entry(path).or_default();
+        let is_new = !nodes.contains(node);
+        if is_new {
+            nodes.push(node.clone());
+        }
+        is_new
+    }
+
+    /// The keys that waited for this.
+    pub(crate) fn changed(&mut self, path: &str) -> Vec<KeyNode> {
+        self.watched.remove(path).unwrap_or_default()
+    }
+
+    /// The connection is gone, and what was watched over it.
+    pub(crate) fn unwatch(&mut self) {
+        self.watched.clear();
+    }
+
+    /// The lease is over, and all that was under it.
+    pub(crate) fn end_lease(&mut self, lease: i64) {
+        self.own.retain(|_, own| own.child.lease != lease);
+    }
+
+    /// This path keeps its key taken until then.
+    pub(crate) fn keep(&mut self, path: String, until: Instant, revision: i64) {
+        self.kept.insert(path, (until, revision));
+    }
+
+    /// It is no longer waited for.
+    pub(crate) fn unkeep(&mut self, path: &str) {
+        self.kept.remove(path);
+    }
+
+    /// When the next one ends.
+    pub(crate) fn next_end(&self) -> Option<Instant> {
+        let own = self.own.values().filter_map(Own::ends);
+        let kept = self.kept.values().map(|(until, _)| *until);
+        own.chain(kept).min()
+    }
+
+    /// Removes those that have ended: the names of their keys, and what must be so for their ends.
+    pub(crate) fn take_ended(&mut self, now: Instant) -> Vec<(String, Compare)> {
+        let has_ended = |own: &Own| own.ends().is_some_and(|ends| ends <= now);
+        let mut ended = Vec::new();
+        self.own.retain(|(node, _), own| {
+            let is_over = has_ended(own);
+            if is_over {
+                let path = node.child(&own.child.name);
+                let same = wire::made_by(&path, own.child.made);
+                ended.push((path, same));
+            }
+            !is_over
+        });
+        self.kept.retain(|path, (until, revision)| {
+            let is_over = *until <= now;
+            if is_over {
+                ended.push((path.clone(), wire::changed_by(path, *revision)));
+            }
+            !is_over
+        });
+        ended
+    }
+}

@@ -1,0 +1,197 @@
+//! The client's leases: a short one for its session and its places, and one for the holds of each
+//! length.
+//!
+//! Holds of one length share a lease, so that a free key costs one round trip. It is longer than
+//! theirs by [`SLACK`], and is kept alive as long as one of them needs it: so the hold of a process
+//! that has died ends after its lease, and not before. The client itself ends those of its holds
+//! whose time is over while others are not.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lock_store::{Instant, Mutex};
+
+use crate::trust::Trust;
+
+/// How much longer a lease is than the holds on it, at least: more than the time between two
+/// keep-alives, and the one percent that is not trusted.
+const SLACK: Duration = Duration::from_secs(4);
+/// A lease that nobody needs any more is kept for this long.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// One lease.
+#[derive(Debug)]
+struct Lease {
+    ttl: Duration,
+    trust: Trust,
+    /// `None`: always.
+    needed_until: Option<Instant>,
+    /// When keep-alives were sent that were not answered yet.
+    asked: Vec<Instant>,
+}
+
+/// The client's leases, by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Leases(Mutex<HashMap<i64, Lease>>);
+
+/// How long a lease for holds of this length is, in seconds.
+pub(crate) fn seconds_for(lease: Duration) -> u64 {
+    let needs = lease + SLACK + lease / 50;
+    needs.as_secs() + u64::from(needs.subsec_nanos() > 0)
+}
+
+impl Leases {
+    /// A lease that was granted. It was asked for at `sent`.
+    pub(crate) fn add(&self, id: i64, sent: Instant, ttl: Duration, needed_until: Option<Instant>) {
+        let lease = Lease {
+            ttl,
+            trust: Trust::begin(sent, ttl),
+            needed_until,
+            asked: Vec::new(),
+        };
+        self.0.lock().insert(id, lease);
+    }
+
+    /// The shortest lease that is long enough for holds of this length, and not longer than it must
+    /// be.
+    pub(crate) fn find(&self, lease: Duration, now: Instant) -> Option<i64> {
+        let needs = Duration::from_secs(seconds_for(lease));
+        let all = self.0.lock();
+        let fits = all.iter().filter(|(_, found)| {
+            let is_short = found.ttl < needs + SLACK;
+            found.ttl >= needs && is_short && found.trust.until() > now
+        });
+        fits.min_by_key(|(_, found)| found.ttl).map(|(id, _)| *id)
+    }
+
+    /// Whether it is long enough for holds of this length.
+    pub(crate) fn fits(&self, id: i64, lease: Duration) -> bool {
+        let needs = Duration::from_secs(seconds_for(lease));
+        let all = self.0.lock();
+        all.get(&id).is_some_and(|found| found.ttl >= needs)
+    }
+
+    /// A hold on this lease ends then.
+    pub(crate) fn need(&self, id: i64, until: Instant) {
+        if let Some(lease) = self.0.lock().get_mut(&id)
+            && let Some(needed) = &mut lease.needed_until
+        {
+            *needed = until.max(*needed);
+        }
+    }
+
+    /// The lease is over.
+    pub(crate) fn remove(&self, id: i64) {
+        self.0.lock().remove(&id);
+    }
+
+    /// All of them, for the end.
+    pub(crate) fn all(&self) -> Vec<i64> {
+        self.0.lock().keys().copied().collect()
+    }
+
+    /// They are over, all.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
+    /// Those that are to be kept alive now. Notes that they were asked.
+    pub(crate) fn ask(&self, now: Instant) -> Vec<i64> {
+        let mut all = self.0.lock();
+        all.retain(|_, lease| {
+            lease
+                .needed_until
+                .is_none_or(|needed| now < needed + KEPT_FOR)
+        });
+        for lease in all.values_mut() {
+            lease.asked.push(now);
+        }
+        all.keys().copied().collect()
+    }
+
+    /// A keep-alive was answered. They are answered in their order.
+    pub(crate) fn answer(&self, id: i64, now: Instant, term: u64) {
+        if let Some(lease) = self.0.lock().get_mut(&id)
+            && !lease.asked.is_empty()
+        {
+            let sent = lease.asked.remove(0);
+            lease.trust.answer(sent, now, term);
+        }
+    }
+
+    /// The first keep-alive that was not answered.
+    pub(crate) fn first_asked(&self) -> Option<Instant> {
+        let all = self.0.lock();
+        let first = all.values().filter_map(|lease| lease.asked.first());
+        first.min().copied()
+    }
+
+    /// The connection is gone, and what was asked over it.
+    pub(crate) fn forget_asked(&self) {
+        for lease in self.0.lock().values_mut() {
+            lease.asked.clear();
+        }
+    }
+
+    /// A linearizable request that was sent then has found this lease.
+    pub(crate) fn prove(&self, id: i64, sent: Instant, term: u64) {
+        if let Some(lease) = self.0.lock().get_mut(&id) {
+            lease.trust.prove(sent, term);
+        }
+    }
+
+    /// Until when no server can have ended it.
+    pub(crate) fn trusted_until(&self, id: i64) -> Option<Instant> {
+        let all = self.0.lock();
+        all.get(&id).map(|lease| lease.trust.until())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_lease_outlasts_its_holds_also_when_its_last_keep_alive_was_a_while_ago() {
+        for lease in [
+            10 * SECOND / 1_000,
+            SECOND,
+            30 * SECOND,
+            24 * 3_600 * SECOND,
+        ] {
+            let ttl = Duration::from_secs(seconds_for(lease));
+            assert!(
+                lock_store::timing::trusted(ttl) > lease + 3 * SECOND,
+                "{lease:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn holds_of_one_length_share_a_lease_and_short_ones_that_of_the_session() {
+        let (leases, now) = (Leases::default(), Instant::now());
+        leases.add(1, now, 5 * SECOND, None);
+        leases.add(
+            2,
+            now,
+            Duration::from_secs(seconds_for(30 * SECOND)),
+            Some(now),
+        );
+        assert_eq!(leases.find(SECOND / 2, now), Some(1));
+        assert_eq!(leases.find(2 * SECOND, now), None);
+        assert_eq!(leases.find(30 * SECOND, now), Some(2));
+        assert_eq!(leases.find(30 * SECOND, now + 40 * SECOND), None);
+    }
+
+    #[test]
+    fn a_lease_that_nobody_needs_is_not_kept_alive_for_ever() {
+        let (leases, now) = (Leases::default(), Instant::now());
+        leases.add(1, now, 5 * SECOND, None);
+        leases.add(2, now, 40 * SECOND, Some(now));
+        leases.need(2, now + 30 * SECOND);
+        assert_eq!(leases.ask(now + 80 * SECOND).len(), 2);
+        assert_eq!(leases.ask(now + 90 * SECOND), [1]);
+    }
+}

@@ -1,0 +1,282 @@
+//! The ends of holds, renewals, and parts of a hold that are given back.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use lock_store::timing::trusted;
+use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
+
+use crate::connection::{Flight, Live};
+use crate::holds::{Own, Part};
+use crate::names::{self, Child, KeyNode};
+use crate::rank::{Listing, Standing};
+use crate::store::{Carried, Inner, is_part};
+use crate::wire::{self, RequestOp};
+
+/// Fewer questions than a transaction may have.
+const AT_ONCE: usize = 100;
+
+impl Inner {
+    /// The hold of this claim, as far as this client knows.
+    fn held(&self, node: &KeyNode, claim: &Claim) -> Option<Own> {
+        let mut holds = self.holds.lock();
+        let own = holds.get(node, claim.owner)?;
+        let now = self.clock.now();
+        let is_held = matches!(own.part, Part::Holds(ends) if ends > now);
+        (is_held && is_part(own.child.permits, claim.permits)).then(|| own.clone())
+    }
+
+    async fn begin(&self, live: &Arc<Live>, claim: &Claim) -> (KeyNode, Arc<Flight>) {
+        let flight = live.begin(vec![claim.owner]).await;
+        (self.node(&claim.key), Arc::new(flight))
+    }
+
+    pub(crate) async fn release(
+        &self,
+        live: &Arc<Live>,
+        requests: &[Release],
+    ) -> Carried<Vec<Released>> {
+        let release = |request| self.release_one(live, request);
+        try_join_all(requests.iter().map(release)).await
+    }
+
+    async fn release_one(&self, live: &Arc<Live>, request: &Release) -> Carried<Released> {
+        let (node, flight) = self.begin(live, &request.claim).await;
+        let child = match self.held(&node, &request.claim) {
+            Some(own) => own.child,
+            // One whose making had an unknown outcome.
+            None => {
+                let listing = self.list(live, &node).await?;
+                match self.holding(&listing, &request.claim) {
+                    Some(child) => child,
+                    None => return Ok(Released::NotHeld),
+                }
+            }
+        };
+        let ended = match request.keep.is_zero() {
+            true => self.delete(live, &node, &child, Some(&flight)).await?,
+            false => self.keep(live, &node, &child, request, &flight).await?,
+        };
+        self.holds.lock().forget(&node, &child);
+        Ok(said(ended))
+    }
+
+    /// Ends a hold, and keeps its lock taken for a while: by a key that outlives the client.
+    async fn keep(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: &Child,
+        request: &Release,
+        flight: &Arc<Flight>,
+    ) -> Carried<bool> {
+        let keep = request.keep;
+        let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
+        let (lease, _) = self.grant(live, seconds).await?;
+        let path = node.child(&names::of_kept(child.owner, child.permits));
+        let value = names::value_at(child.permits, child.place);
+        let before = node.child(&child.name);
+        let same = vec![wire::made_by(&before, child.made)];
+        let both = vec![wire::delete(&before), wire::put(&path, &value, lease)];
+        let until = self.clock.now() + keep;
+        let kept = live.txn(same, both, Vec::new(), Some(flight)).await?;
+        if kept.succeeded {
+            let mut holds = self.holds.lock();
+            holds.keep(path, until, kept.header.revision);
+            drop(holds);
+            self.ends.notify_one();
+        }
+        Ok(kept.succeeded)
+    }
+
+    /// The child with which this claim is held.
+    fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
+        let child = self.find(listing, claim.owner, claim.permits)?;
+        let rank = listing.rank(child.permits, Some(child.place));
+        (rank.standing == Standing::Holds).then_some(child)
+    }
+
+    pub(crate) async fn abandon(&self, live: &Arc<Live>, request: &Acquire) -> Carried<Released> {
+        let claim = &request.claim;
+        let (node, flight) = self.begin(live, claim).await;
+        let listing = self.list(live, &node).await?;
+        let Some(child) = self.find(&listing, claim.owner, claim.permits) else {
+            self.holds.lock().remove(&node, claim.owner);
+            return Ok(Released::NotHeld);
+        };
+        let rank = listing.rank(child.permits, Some(child.place));
+        let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
+        self.holds.lock().remove(&node, claim.owner);
+        Ok(said(deleted && rank.standing == Standing::Holds))
+    }
+
+    /// One round trip: all are looked for together. Who needs a longer lease is written again.
+    pub(crate) async fn renew(
+        &self,
+        live: &Arc<Live>,
+        renewals: &[Renewal],
+    ) -> Carried<Vec<Renewed>> {
+        let asked = self.clock.now();
+        let mut renewed = vec![Renewed::Gone; renewals.len()];
+        let mut looks = Vec::new();
+        let mut moves = Vec::new();
+        for (at, renewal) in renewals.iter().enumerate() {
+            let node = self.node(&renewal.claim.key);
+            let Some(own) = self.held(&node, &renewal.claim) else {
+                continue;
+            };
+            let wish = Wish {
+                at,
+                node,
+                child: own.child,
+                renewal,
+            };
+            match self.session.leases.fits(wish.child.lease, renewal.lease) {
+                true => looks.push(wish),
+                false => moves.push(wish),
+            }
+        }
+        let looked = looks.chunks(AT_ONCE).map(|some| self.look_for(live, some));
+        let moved = moves.iter().map(|wish| self.move_hold(live, wish));
+        let (looked, moved) =
+            futures_util::future::try_join(try_join_all(looked), try_join_all(moved)).await?;
+        let there = looked.into_iter().flatten().chain(moved);
+        for (wish, is_there) in looks.iter().chain(&moves).zip(there) {
+            renewed[wish.at] = match is_there {
+                true => self.prolong(wish, asked),
+                false => {
+                    self.holds.lock().forget(&wish.node, &wish.child);
+                    Renewed::Gone
+                }
+            };
+        }
+        Ok(renewed)
+    }
+
+    /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.
+    async fn look_for(&self, live: &Arc<Live>, wishes: &[Wish<'_>]) -> Carried<Vec<bool>> {
+        let sent = self.clock.now();
+        let look = |wish: &Wish<'_>| wire::get(&wish.node.child(&wish.child.name));
+        let looks: Vec<RequestOp> = wishes.iter().map(look).collect();
+        let mut looked = live.txn(Vec::new(), looks, Vec::new(), None).await?;
+        let mut there = Vec::new();
+        for wish in wishes {
+            let found = looked.found()?;
+            let is_it = |kv: &&wire::KeyValue| kv.create_revision == wish.child.made;
+            let found = found.iter().find(is_it);
+            if let Some(kv) = found {
+                let term = looked.header.raft_term;
+                self.session.leases.prove(kv.lease, sent, term);
+            }
+            there.push(found.is_some());
+        }
+        Ok(there)
+    }
+
+    /// Puts a hold under a lease that is long enough.
+    async fn move_hold(&self, live: &Arc<Live>, wish: &Wish<'_>) -> Carried<bool> {
+        let flight = Arc::new(live.begin(vec![wish.child.owner]).await);
+        let lease = self.lease_for(live, wish.renewal.lease).await?;
+        let moved = self.rewrite(live, &wish.node, &wish.child, lease, &flight);
+        Ok(moved.await?.is_some())
+    }
+
+    fn prolong(&self, wish: &Wish<'_>, asked: Instant) -> Renewed {
+        let (now, lease) = (self.clock.now(), wish.renewal.lease);
+        let carrier = {
+            let mut holds = self.holds.lock();
+            let own = holds.get(&wish.node, wish.child.owner);
+            let Some(own) = own.filter(|own| own.child.made == wish.child.made) else {
+                return Renewed::Gone;
+            };
+            let Part::Holds(ends) = own.part else {
+                return Renewed::Gone;
+            };
+            if ends <= now {
+                return Renewed::Gone;
+            }
+            own.part = Part::Holds(ends.max(now + lease));
+            own.child.lease
+        };
+        self.ends.notify_one();
+        self.session.leases.need(carrier, now + lease);
+        match self.session.leases.trusted_until(carrier) {
+            Some(until) if until < asked + trusted(lease) => Renewed::Until(until),
+            Some(_) => Renewed::Renewed,
+            None => Renewed::Gone,
+        }
+    }
+
+    pub(crate) async fn fence(&self, live: &Arc<Live>, claim: &Claim) -> Carried<Fenced> {
+        let (node, flight) = self.begin(live, claim).await;
+        let listing = self.list(live, &node).await?;
+        if listing.is_foreign {
+            return Ok(Fenced::Conflict);
+        }
+        let Some(own) = self.held(&node, claim) else {
+            return Ok(Fenced::Gone);
+        };
+        if listing.named(&own.child.name).is_none() {
+            self.holds.lock().forget(&node, &own.child);
+            return Ok(Fenced::Gone);
+        }
+        let is_shared = claim.permits.is_some();
+        let revision = listing.revision;
+        let minted = self.mint(live, &node, claim.owner, 1, revision, is_shared, &flight);
+        Ok(match minted.await? {
+            Some((token, _)) => Fenced::Token(token),
+            None => Fenced::Gone,
+        })
+    }
+
+    /// The child gets another value, at the same place.
+    pub(crate) async fn shrink(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        permits: u32,
+    ) -> Carried<Released> {
+        let (node, flight) = self.begin(live, claim).await;
+        let listing = self.list(live, &node).await?;
+        let mut rest = claim.clone();
+        if let Some(part) = &mut rest.permits {
+            part.count = permits.min(part.count);
+        }
+        // Before a repeat, or after one.
+        let child = [claim, &rest]
+            .into_iter()
+            .find_map(|claim| self.holding(&listing, claim));
+        let Some(mut child) = child else {
+            return Ok(Released::NotHeld);
+        };
+        let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
+            return Ok(Released::Released);
+        };
+        part.count = permits;
+        child.permits = Some(part);
+        let lease = child.lease;
+        let written = self.rewrite(live, &node, &child, lease, &flight).await?;
+        if written.is_some()
+            && let Some(own) = self.holds.lock().get(&node, child.owner)
+        {
+            own.child = child;
+        }
+        Ok(said(written.is_some()))
+    }
+}
+
+/// A hold that is to be renewed.
+struct Wish<'r> {
+    /// Its place among the requests.
+    at: usize,
+    node: KeyNode,
+    child: Child,
+    renewal: &'r Renewal,
+}
+
+fn said(ended: bool) -> Released {
+    match ended {
+        true => Released::Released,
+        false => Released::NotHeld,
+    }
+}

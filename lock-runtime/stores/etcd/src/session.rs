@@ -1,0 +1,398 @@
+//! The client's session, over one connection after the other.
+//!
+//! It is a key under a short lease, which each connection writes anew: what an earlier one has
+//! sent, and is carried out late, finds another revision there and does nothing.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::timing::backoff;
+use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
+use tokio::sync::{mpsc, watch};
+
+use crate::connection::{Begin, Epoch, Live};
+use crate::dial::{Dialed, Dialer, error_of};
+use crate::errors::{gone, silent};
+use crate::grpc::{CallError, Channel};
+use crate::leases::Leases;
+use crate::streams;
+use crate::wire::{HeaderReply, LeaseGrant, LeaseId, LeaseReply, PutRequest, path};
+
+/// What a session tells its store.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A key that was watched is gone, or may be.
+    Changed(String),
+    /// A connection is up. What was watched over the one before is not any more.
+    Up,
+    /// The session with this lease is over, and all its places with it.
+    Over(i64, Link),
+    /// The client is closed.
+    Closed,
+}
+
+/// Whether there is a connection.
+#[derive(Clone)]
+enum State {
+    /// After this many attempts that failed, the last with this error.
+    Down(u64, Option<StoreError>),
+    Up(Arc<Live>),
+    Closed,
+}
+
+/// The client's session.
+pub(crate) struct Session {
+    dialer: Dialer,
+    clock: Clock,
+    listener: Weak<dyn Listener>,
+    news: mpsc::UnboundedSender<News>,
+    state: watch::Sender<State>,
+    pub(crate) leases: Leases,
+    /// The session's key.
+    key: String,
+    /// The session's lease, and the time that it was granted for.
+    lease: Mutex<Option<(i64, Duration)>>,
+    reconnects: AtomicU64,
+    links: AtomicU64,
+    /// The highest revision of the answers so far.
+    seen: Arc<AtomicI64>,
+    /// The highest revision that was there before a cluster was restored that is behind it.
+    lost: AtomicI64,
+    /// The URL's servers.
+    pub(crate) server: String,
+}
+
+/// A server that refuses for a reason that does not pass is asked less often.
+const LATER: Duration = Duration::from_secs(2);
+
+impl Session {
+    pub(crate) fn new(
+        dialer: Dialer,
+        key: String,
+        listener: Weak<dyn Listener>,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
+        Self {
+            clock: dialer.clock.clone(),
+            server: dialer.settings.server.clone(),
+            dialer,
+            listener,
+            news,
+            state: watch::Sender::new(State::Down(0, None)),
+            leases: Leases::default(),
+            key,
+            lease: Mutex::new(None),
+            reconnects: AtomicU64::new(0),
+            links: AtomicU64::new(1),
+            seen: Arc::default(),
+            lost: AtomicI64::new(0),
+        }
+    }
+
+    /// The link of the session that there is, or will be.
+    pub(crate) fn link(&self) -> Link {
+        Link(self.links.load(Ordering::Acquire))
+    }
+
+    /// The highest revision that a restored cluster has lost. Zero: none was.
+    pub(crate) fn lost(&self) -> i64 {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn reconnects(&self) -> u64 {
+        self.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// The connection, if there is one now.
+    pub(crate) fn live_now(&self) -> Option<Arc<Live>> {
+        match &*self.state.borrow() {
+            State::Up(live) => Some(Arc::clone(live)),
+            State::Down(..) | State::Closed => None,
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Closed)
+    }
+
+    /// The connection. Waits for the end of the next attempt to connect if there is none.
+    pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
+        let mut states = self.state.subscribe();
+        let before = match &*states.borrow_and_update() {
+            State::Up(live) => return Ok(Arc::clone(live)),
+            State::Down(_, Some(error)) if !error.kind().is_transient() => {
+                return Err(error.clone());
+            }
+            State::Down(failures, _) => *failures,
+            State::Closed => return Err(gone(&self.server, "the client is closed")),
+        };
+        let ended = states.wait_for(|state| match state {
+            State::Up(_) | State::Closed => true,
+            State::Down(failures, _) => *failures > before,
+        });
+        let state = match self.clock.by(by, ended).await {
+            Some(Ok(state)) => state.clone(),
+            Some(Err(_)) => State::Closed,
+            None => self.state.borrow().clone(),
+        };
+        match state {
+            State::Up(live) => Ok(live),
+            State::Down(_, Some(error)) => Err(error),
+            State::Down(_, None) => Err(silent(&self.server)),
+            State::Closed => Err(gone(&self.server, "the client is closed")),
+        }
+    }
+
+    /// Ends the session and the leases, and waits for the server's word.
+    pub(crate) async fn finish(&self, by: Instant) {
+        if let Some(live) = self.live_now() {
+            let revoked = self.leases.all().into_iter().map(|id| {
+                let live = Arc::clone(&live);
+                async move {
+                    let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
+                    let _ = revoked.await;
+                }
+            });
+            let all = futures_util::future::join_all(revoked);
+            let _ = self.clock.by(by, all).await;
+            // There is nothing more to end.
+            self.leases.clear();
+        }
+        self.close();
+    }
+
+    /// Ends the session. Nobody waits for it.
+    pub(crate) fn close(&self) {
+        let before = self.state.send_replace(State::Closed);
+        let _ = self.news.send(News::Closed);
+        if let State::Up(live) = before {
+            let ids = self.leases.all();
+            self.clock.spawn(async move {
+                for id in ids {
+                    let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
+                    let _ = revoked.await;
+                }
+                live.end(gone(&live.server, "the client is closed"));
+            });
+        }
+    }
+
+    /// Connects, again and again, until it is closed.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut failures = 0;
+        let mut was_up = false;
+        while !self.is_closed() {
+            let mut states = self.state.subscribe();
+            let closed = states.wait_for(|state| matches!(state, State::Closed));
+            let dialed = tokio::select! {
+                dialed = self.dialer.dial() => dialed,
+                _ = closed => return,
+            };
+            let begun = match dialed {
+                Ok(dialed) => self.begin(dialed).await,
+                Err(error) => Err(error),
+            };
+            let live = match begun {
+                Ok(live) => live,
+                Err(error) => {
+                    failures += 1;
+                    self.fail(failures, error, &mut states).await;
+                    continue;
+                }
+            };
+            if was_up {
+                self.reconnects.fetch_add(1, Ordering::Relaxed);
+            }
+            (was_up, failures) = (true, 0);
+            self.carry(live).await;
+        }
+    }
+
+    /// Takes the session over to this connection, or begins a new one.
+    async fn begin(&self, dialed: Dialed) -> Result<Begun, StoreError> {
+        let Dialed {
+            channel,
+            connection,
+            server,
+        } = dialed;
+        let driven = self.clock.clone();
+        let (ended, has_ended) = tokio::sync::oneshot::channel();
+        driven.spawn(async move {
+            let why = match connection.await {
+                Ok(()) => "it closed the connection".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let _ = ended.send(why);
+        });
+        let by = self.clock.now() + self.dialer.timeouts.connect;
+        let epoch = self.clock.by(by, self.enter(&channel, &server)).await;
+        let epoch = epoch.unwrap_or_else(|| Err(silent(&server)))?;
+        Ok(Begun {
+            begin: Begin {
+                channel,
+                identity: Arc::clone(&self.dialer.identity),
+                clock: self.clock.clone(),
+                epoch,
+                link: self.link(),
+                server,
+                seen: Arc::clone(&self.seen),
+            },
+            has_ended,
+        })
+    }
+
+    async fn enter(&self, channel: &Channel, server: &str) -> Result<Epoch, StoreError> {
+        loop {
+            let before = *self.lease.lock();
+            let lease = match before {
+                Some((lease, _)) => lease,
+                None => self.grant(channel, server).await?,
+            };
+            let put = PutRequest {
+                key: self.key.clone().into(),
+                value: Vec::new(),
+                lease,
+            };
+            let token = self.dialer.identity.token();
+            let sent = self.clock.now();
+            let reply = channel.unary::<HeaderReply>(path::PUT, token, &put).await;
+            match reply {
+                Ok(reply) => {
+                    let header = reply.header.unwrap_or_default();
+                    let seen = self.seen.fetch_max(header.revision, Ordering::AcqRel);
+                    if header.revision < seen {
+                        tracing::warn!(server, "etcd was restored from an older state");
+                        self.lost.fetch_max(seen, Ordering::AcqRel);
+                    }
+                    self.leases.forget_asked();
+                    self.leases.prove(lease, sent, header.raft_term);
+                    return Ok(Epoch {
+                        key: self.key.clone(),
+                        revision: header.revision,
+                        lease,
+                    });
+                }
+                Err(CallError::Status(status)) if status.is_lease_gone() => {
+                    self.end_session(lease);
+                }
+                Err(error) => return Err(error_of(error, server)),
+            }
+        }
+    }
+
+    async fn grant(&self, channel: &Channel, server: &str) -> Result<i64, StoreError> {
+        let session = self.dialer.settings.session;
+        let grant = LeaseGrant {
+            seconds: i64::try_from(session.as_secs()).unwrap_or(i64::MAX),
+        };
+        let token = self.dialer.identity.token();
+        let sent = self.clock.now();
+        let reply = channel
+            .unary::<LeaseReply>(path::GRANT, token, &grant)
+            .await;
+        let reply = reply.map_err(|error| error_of(error, server))?;
+        let ttl = Duration::from_secs(u64::try_from(reply.seconds).unwrap_or(0));
+        self.leases.add(reply.id, sent, ttl, None);
+        *self.lease.lock() = Some((reply.id, ttl));
+        Ok(reply.id)
+    }
+
+    /// How long the session lasts without its client, as the servers have granted it.
+    pub(crate) fn granted(&self) -> Option<Duration> {
+        self.lease.lock().map(|(_, ttl)| ttl)
+    }
+
+    /// The session is over: the next attempt begins a new one.
+    fn end_session(&self, lease: i64) {
+        *self.lease.lock() = None;
+        self.leases.remove(lease);
+        let link = Link(self.links.fetch_add(1, Ordering::AcqRel));
+        let _ = self.news.send(News::Over(lease, link));
+        tracing::warn!(
+            server = %self.server,
+            "the client's session with etcd has ended: its places in queues are lost"
+        );
+    }
+
+    async fn fail(&self, failures: u32, error: StoreError, states: &mut watch::Receiver<State>) {
+        let pause = match error.kind().is_transient() {
+            true => backoff(failures),
+            false => LATER,
+        };
+        self.step_down(&error);
+        let until = self.clock.now() + pause;
+        let closed = states.wait_for(|state| matches!(state, State::Closed));
+        let _ = self.clock.by(until, closed).await.is_some();
+    }
+
+    fn step_down(&self, error: &StoreError) {
+        self.state.send_if_modified(|state| {
+            let failures = match state {
+                State::Closed => return false,
+                State::Down(failures, _) => *failures,
+                State::Up(_) => 0,
+            };
+            *state = State::Down(failures + 1, Some(error.clone()));
+            true
+        });
+    }
+
+    /// Until this connection ends.
+    async fn carry(&self, Begun { begin, has_ended }: Begun) {
+        let server = begin.server.clone();
+        let (watches, mut wanted) = mpsc::unbounded_channel();
+        let live = Arc::new(Live::new(begin, watches));
+        let is_open = self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, State::Closed);
+            if is_open {
+                *state = State::Up(Arc::clone(&live));
+            }
+            is_open
+        });
+        if !is_open {
+            return;
+        }
+        let _ = self.news.send(News::Up);
+        if let Some(listener) = self.listener.upgrade() {
+            listener.connected(&server);
+        }
+        let session = self.granted().unwrap_or(self.dialer.settings.session);
+        let mut broken = live.broken.subscribe();
+        let error = tokio::select! {
+            error = streams::keep_alive(&live, &self.leases, &self.clock, session) => error,
+            error = streams::watch(&live, &mut wanted, &self.news) => error,
+            why = has_ended => gone(&server, &why.unwrap_or_default()),
+            error = broken.wait_for(Option::is_some) => match error {
+                Ok(error) => error.clone().unwrap_or_else(|| silent(&server)),
+                Err(_) => silent(&server),
+            },
+        };
+        // Before anybody hears of it: who asks again waits for the next connection.
+        self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, State::Closed);
+            if is_open {
+                *state = State::Down(0, None);
+            }
+            is_open
+        });
+        self.leases.forget_asked();
+        live.end(error.clone());
+        if let Some(listener) = self.listener.upgrade()
+            && !self.is_closed()
+        {
+            listener.disconnected(&server, &error);
+        }
+    }
+}
+
+/// A connection that has the session.
+struct Begun {
+    begin: Begin,
+    has_ended: tokio::sync::oneshot::Receiver<String>,
+}
+
+/// The name of the session's key says whose it is.
+pub(crate) fn key_of(helpers: &str, client: lock_store::ClientId) -> String {
+    format!("{helpers}session/{:032x}", client.0)
+}

@@ -1,0 +1,267 @@
+//! [`EtcdStore`]: a client's handle to its session, and what its operations have in common.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::{
+    Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
+};
+use tokio::sync::Notify;
+
+use crate::connection::{Flight, Live, Outcome};
+use crate::errors::{Fault, of_status, silent, strange};
+use crate::holds::Holds;
+use crate::leases::seconds_for;
+use crate::names::{self, Child, KeyNode};
+use crate::rank::Listing;
+use crate::session::Session;
+use crate::tokens::Base;
+use crate::transport::Transport;
+use crate::url::Settings;
+use crate::wire::{self, LeaseGrant, LeaseReply, RequestOp, path};
+
+/// The client's handle. What it does goes on in [`Inner`], which ends with this.
+#[derive(Debug)]
+pub(crate) struct EtcdStore(pub(crate) Arc<Inner>);
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Deref for EtcdStore {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// What the client's operations and its tasks share.
+pub(crate) struct Inner {
+    pub(crate) session: Arc<Session>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) transport: Transport,
+    pub(crate) clock: Clock,
+    pub(crate) client: ClientId,
+    pub(crate) namespace: Namespace,
+    pub(crate) listener: Weak<dyn Listener>,
+    pub(crate) holds: Mutex<Holds>,
+    /// Wakes the task that ends what is over.
+    pub(crate) ends: Notify,
+    /// The keys that are looked at, and whether they have changed since.
+    pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
+    /// The bases of the fencing tokens, by their namespaces, and the connection that read them.
+    pub(crate) bases: Mutex<HashMap<String, (i64, Base)>>,
+    /// One asks for a lease at a time.
+    pub(crate) granting: tokio::sync::Mutex<()>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("EtcdStore");
+        debug.field("server", &self.settings.server);
+        debug.field("namespace", &self.namespace);
+        debug.finish_non_exhaustive()
+    }
+}
+
+/// The reply to an operation, or why there is none.
+pub(crate) type Carried<T> = Result<T, Fault>;
+
+impl Inner {
+    /// Ends the session, and the tasks.
+    pub(crate) fn close(&self) {
+        self.session.close();
+        self.ends.notify_one();
+    }
+
+    pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
+        names::of_key(&self.settings.prefix, &self.namespace, key)
+    }
+
+    /// Carries out an operation, which may be repeated: over another connection, if one ends.
+    pub(crate) async fn carry_out<T, F>(
+        &self,
+        by: Instant,
+        operation: impl Fn(Arc<Live>) -> F,
+    ) -> Result<Answer<T>, Failure>
+    where
+        F: Future<Output = Carried<T>>,
+    {
+        let mut unknown = None;
+        loop {
+            let live = match self.session.live(by).await {
+                Ok(live) => live,
+                Err(error) => return Err(Failure::new(error, unknown)),
+            };
+            let link = live.link;
+            let server = live.server.clone();
+            match self.clock.by(by, operation(live)).await {
+                Some(Ok(value)) => return Ok(Answer::new(value, link)),
+                None => return Err(Failure::unknown(silent(&server), link)),
+                Some(Err(Fault::Lost(error))) if self.clock.now() >= by => {
+                    return Err(Failure::unknown(error, link));
+                }
+                Some(Err(Fault::Lost(_))) => unknown = Some(link),
+                Some(Err(Fault::Refused(status))) => {
+                    // Of several requests, others may have been carried out.
+                    return Err(Failure::unknown(of_status(&status, &server), link));
+                }
+                Some(Err(Fault::Unreadable)) => {
+                    return Err(Failure::unknown(strange(&server), link));
+                }
+                Some(Err(Fault::Limit(error))) => return Err(Failure::without_effect(error)),
+            }
+        }
+    }
+
+    /// Reads a key's requests.
+    pub(crate) async fn list(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let sent = self.clock.now();
+        let read = live.txn(Vec::new(), reads(node), Vec::new(), None);
+        self.listing(node, &mut read.await?, sent)
+    }
+
+    /// What the next two parts of a transaction have [read](reads). It was sent at `sent`.
+    pub(crate) fn listing(
+        &self,
+        node: &KeyNode,
+        outcome: &mut Outcome,
+        sent: Instant,
+    ) -> Carried<Listing> {
+        let found = outcome.found()?;
+        let own = outcome.found()?;
+        let below = node.below();
+        let children = found.iter().filter_map(|kv| names::child(&below, kv));
+        let children: Vec<Child> = children.collect();
+        let is_foreign = children.len() < found.len() || !own.is_empty();
+        let term = outcome.header.raft_term;
+        for child in &children {
+            if child.owner.client == self.client {
+                self.session.leases.prove(child.lease, sent, term);
+            }
+        }
+        Ok(Listing::new(children, outcome.header.revision, is_foreign))
+    }
+
+    /// The child of this owner in a listing.
+    pub(crate) fn find(
+        &self,
+        listing: &Listing,
+        owner: Owner,
+        permits: Option<Permits>,
+    ) -> Option<Child> {
+        let is_it =
+            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
+        listing.children.iter().find(is_it).cloned()
+    }
+
+    /// A lease for holds of this length.
+    pub(crate) async fn lease_for(&self, live: &Arc<Live>, lease: Duration) -> Carried<i64> {
+        let find = || self.session.leases.find(lease, self.clock.now());
+        if let Some(id) = find() {
+            return Ok(id);
+        }
+        let _turn = self.granting.lock().await;
+        if let Some(id) = find() {
+            return Ok(id);
+        }
+        let seconds = seconds_for(lease);
+        let sent = self.clock.now();
+        let (id, ttl) = self.grant(live, seconds).await?;
+        self.session.leases.add(id, sent, ttl, Some(sent + lease));
+        Ok(id)
+    }
+
+    pub(crate) async fn grant(&self, live: &Arc<Live>, seconds: u64) -> Carried<(i64, Duration)> {
+        let grant = LeaseGrant {
+            seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+        };
+        let granted: LeaseReply = live.call(path::GRANT, grant, None).await?;
+        let seconds = u64::try_from(granted.seconds).unwrap_or(0);
+        Ok((granted.id, Duration::from_secs(seconds)))
+    }
+
+    /// A lease is not there any more, and nothing that was under it.
+    pub(crate) fn note_lease_gone(&self, live: &Live, lease: i64) {
+        self.session.leases.remove(lease);
+        self.holds.lock().end_lease(lease);
+        if lease == live.epoch.lease {
+            live.end(crate::errors::gone(
+                &live.server,
+                "the client's session is over",
+            ));
+        }
+    }
+
+    /// Writes a child again, perhaps under another lease: the revision. `None`: it is gone.
+    pub(crate) async fn rewrite(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: &Child,
+        lease: i64,
+        flight: &Arc<Flight>,
+    ) -> Carried<Option<i64>> {
+        let path = node.child(&child.name);
+        let put = vec![wire::put(&path, &names::value_of(child.permits), lease)];
+        let same = vec![wire::made_by(&path, child.made)];
+        let sent = self.clock.now();
+        let written = live.txn(same, put, Vec::new(), Some(flight)).await;
+        let written = match written {
+            Err(fault) if crate::connection::is_lease_gone(&fault) => {
+                self.note_lease_gone(live, lease);
+                return Err(fault);
+            }
+            written => written?,
+        };
+        if !written.succeeded {
+            self.holds.lock().forget(node, child);
+            return Ok(None);
+        }
+        let term = written.header.raft_term;
+        self.session.leases.prove(lease, sent, term);
+        if let Some(own) = self.holds.lock().get(node, child.owner)
+            && own.child.made == child.made
+        {
+            own.child.lease = lease;
+        }
+        Ok(Some(written.header.revision))
+    }
+
+    /// Deletes a child, if it is there.
+    pub(crate) async fn delete(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: &Child,
+        flight: Option<&Arc<Flight>>,
+    ) -> Carried<bool> {
+        let path = node.child(&child.name);
+        let same = vec![wire::made_by(&path, child.made)];
+        let delete = vec![wire::delete(&path)];
+        let deleted = live.txn(same, delete, Vec::new(), flight).await?;
+        Ok(deleted.succeeded)
+    }
+}
+
+/// What reads a key's requests, and what may be there of another program.
+pub(crate) fn reads(node: &KeyNode) -> Vec<RequestOp> {
+    vec![wire::get_below(&node.below()), wire::get(&node.path)]
+}
+
+/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
+/// that was sent around the same time.
+pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+    match (has, says) {
+        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
+        (Some(has), Some(says)) => has.count == says.count,
+        (has, says) => has == says,
+    }
+}

@@ -1,0 +1,136 @@
+//! The two streams of a connection: keep-alives of the leases, and watches.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lock_store::{Clock, StoreError};
+use tokio::sync::mpsc;
+
+use crate::connection::{Live, Watch};
+use crate::dial::error_of;
+use crate::errors::{gone, silent};
+use crate::leases::Leases;
+use crate::session::News;
+use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};
+
+/// No put is watched for.
+const NO_PUT: i32 = 0;
+
+/// Keeps the leases alive, until the connection ends.
+pub(crate) async fn keep_alive(
+    live: &Live,
+    leases: &Leases,
+    clock: &Clock,
+    session: Duration,
+) -> StoreError {
+    let server = &live.server;
+    let opened = live.channel.stream(path::KEEP_ALIVE, live.identity.token());
+    let (mut outgoing, mut incoming) = match opened.await {
+        Ok(streams) => streams,
+        Err(error) => return error_of(error, server),
+    };
+    let pause = pause_of(session);
+    let silence = (session / 2).max(Duration::from_secs(1));
+    let mut beats_at = clock.now();
+    loop {
+        let reply = clock.by(beats_at, incoming.next::<LeaseReply>()).await;
+        let now = clock.now();
+        match reply {
+            Some(Ok(reply)) if reply.seconds > 0 => {
+                let term = reply.header.map_or(0, |header| header.raft_term);
+                leases.answer(reply.id, now, term);
+            }
+            Some(Ok(reply)) => {
+                leases.remove(reply.id);
+                if reply.id == live.epoch.lease {
+                    return gone(server, "the client's session is over");
+                }
+            }
+            Some(Err(error)) => return error_of(error, server),
+            None => {
+                if leases.first_asked().is_some_and(|at| now - at > silence) {
+                    return silent(server);
+                }
+                for id in leases.ask(now) {
+                    if let Err(error) = outgoing.send(&LeaseId { id }) {
+                        return error_of(error, server);
+                    }
+                }
+                beats_at = now + pause;
+            }
+        }
+    }
+}
+
+/// The time between two keep-alives.
+fn pause_of(session: Duration) -> Duration {
+    (session / 5).min(Duration::from_secs(2))
+}
+
+/// Watches what it is asked to, until the connection ends. Each change is told once.
+pub(crate) async fn watch(
+    live: &Live,
+    wanted: &mut mpsc::UnboundedReceiver<Watch>,
+    news: &mpsc::UnboundedSender<News>,
+) -> StoreError {
+    let server = &live.server;
+    let Some(first) = wanted.recv().await else {
+        return gone(server, "the client is closed");
+    };
+    let opened = live.channel.stream(path::WATCH, live.identity.token());
+    let (mut outgoing, mut incoming) = match opened.await {
+        Ok(streams) => streams,
+        Err(error) => return error_of(error, server),
+    };
+    let mut paths: HashMap<i64, String> = HashMap::new();
+    let (mut last, mut next) = (0, Some(first));
+    loop {
+        if let Some(watch) = next.take() {
+            last += 1;
+            let create = wire::WatchCreate {
+                key: watch.path.clone().into(),
+                end: match watch.is_prefix {
+                    true => wire::end_of(&watch.path),
+                    false => Vec::new(),
+                },
+                start: watch.start,
+                filters: vec![NO_PUT],
+                id: last,
+            };
+            paths.insert(last, watch.path);
+            let kind = Some(WatchKind::Create(create));
+            if let Err(error) = outgoing.send(&WatchRequest { kind }) {
+                return error_of(error, server);
+            }
+        }
+        let reply: WatchReply = tokio::select! {
+            reply = incoming.next() => match reply {
+                Ok(reply) => reply,
+                Err(error) => return error_of(error, server),
+            },
+            watch = wanted.recv() => match watch {
+                Some(watch) => {
+                    next = Some(watch);
+                    continue;
+                }
+                None => return gone(server, "the client is closed"),
+            },
+        };
+        // Cut off by a compaction, it may have missed something.
+        let is_over = reply.canceled && paths.contains_key(&reply.id);
+        if is_over && reply.compact_revision == 0 {
+            return gone(server, &lock_store::escaped(&reply.reason));
+        }
+        if (is_over || !reply.events.is_empty())
+            && let Some(path) = paths.remove(&reply.id)
+        {
+            let _ = news.send(News::Changed(path));
+            if !is_over {
+                let kind = Some(WatchKind::Cancel(wire::WatchCancel { id: reply.id }));
+                if let Err(error) = outgoing.send(&WatchRequest { kind }) {
+                    return error_of(error, server);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Who waits hears of its turn: it watches the key before its own, and looks again when that is
+//! gone.
+
+use std::sync::Arc;
+
+use lock_store::timing::trusted;
+use lock_store::{HandedOver, Instant, Trust};
+use tokio::sync::mpsc;
+
+use crate::connection::{Live, Watch};
+use crate::holds::Part;
+use crate::names::{Child, KeyNode};
+use crate::rank::{Listing, Obstacle, Standing};
+use crate::session::News;
+use crate::store::{Carried, Inner};
+
+impl Inner {
+    /// Watches what is in the way, from the revision on at which it was there: no change is missed.
+    pub(crate) fn watch(&self, live: &Live, node: &KeyNode, obstacle: &Obstacle, revision: i64) {
+        let (path, is_prefix) = match obstacle {
+            Obstacle::Child(name) => (node.child(name), false),
+            Obstacle::Children => (node.below(), true),
+        };
+        if self.holds.lock().watch(path.clone(), node) {
+            // Without the other end, the connection is gone, and the next one looks at all keys.
+            let _ = live.watches.send(Watch {
+                path,
+                is_prefix,
+                start: revision + 1,
+            });
+        }
+    }
+
+    /// Hears what the session tells, until the client is closed.
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+        while let Some(news) = news.recv().await {
+            match news {
+                News::Changed(path) => {
+                    let nodes = self.holds.lock().changed(&path);
+                    for node in nodes {
+                        self.look(node);
+                    }
+                }
+                News::Up => {
+                    let nodes = {
+                        let mut holds = self.holds.lock();
+                        holds.unwatch();
+                        holds.awaited()
+                    };
+                    for node in nodes {
+                        self.look(node);
+                    }
+                }
+                News::Closed => return,
+                News::Over(lease, link) => {
+                    self.holds.lock().end_lease(lease);
+                    if let Some(listener) = self.listener.upgrade() {
+                        listener.lost(link);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at a key at which this client waits, in a task: one at a time for each key.
+    fn look(self: &Arc<Self>, node: KeyNode) {
+        let is_looked_at = {
+            let mut looks = self.looks.lock();
+            match looks.get_mut(&node) {
+                Some(again) => {
+                    *again = true;
+                    true
+                }
+                None => {
+                    looks.insert(node.clone(), false);
+                    false
+                }
+            }
+        };
+        if is_looked_at {
+            return;
+        }
+        let me = Arc::clone(self);
+        self.clock.spawn(async move {
+            loop {
+                if let Some(live) = me.session.live_now() {
+                    // If it fails, the next connection looks at all keys.
+                    let _ = me.serve(&live, &node).await;
+                }
+                let mut looks = me.looks.lock();
+                match looks.get_mut(&node) {
+                    Some(again) if *again => *again = false,
+                    _ => {
+                        looks.remove(&node);
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Tells those of this client whose turn has come, in their order, and watches for the others.
+    async fn serve(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<()> {
+        let waiting = self.holds.lock().waiting(node);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let sent = self.clock.now();
+        let listing = self.list(live, node).await?;
+        for child in &waiting {
+            if listing.named(&child.name).is_none() {
+                self.holds.lock().forget(node, child);
+                continue;
+            }
+            match listing.rank(child.permits, Some(child.place)).standing {
+                Standing::Holds => self.hand_over(live, node, child, &listing, sent).await?,
+                Standing::Waits(obstacle) => {
+                    self.watch(live, node, &obstacle, listing.revision);
+                }
+                // It learns of that when it asks again.
+                Standing::OtherKind => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn hand_over(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: &Child,
+        listing: &Listing,
+        sent: Instant,
+    ) -> Carried<()> {
+        let (first_lease, tokens) = {
+            let mut holds = self.holds.lock();
+            let own = holds.get(node, child.owner);
+            let Some(own) = own.filter(|own| own.child.made == child.made) else {
+                return Ok(());
+            };
+            let Part::Waits {
+                first_lease,
+                tokens,
+                ..
+            } = own.part
+            else {
+                return Ok(());
+            };
+            own.part = Part::Holds(self.clock.now() + first_lease);
+            (first_lease, tokens)
+        };
+        self.ends.notify_one();
+        let token = match tokens {
+            0 => None,
+            tokens => {
+                let flight = Arc::new(live.begin(vec![child.owner]).await);
+                let is_shared = child.permits.is_some();
+                let (owner, revision) = (child.owner, listing.revision);
+                let minted = self.mint(live, node, owner, tokens, revision, is_shared, &flight);
+                match minted.await? {
+                    Some((first, _)) => Some(first),
+                    None => return Ok(()),
+                }
+            }
+        };
+        let until = self.session.leases.trusted_until(child.lease);
+        let until = until.unwrap_or(sent).min(sent + trusted(first_lease));
+        if let Some(listener) = self.listener.upgrade() {
+            let grant = HandedOver::new(child.owner, token, Trust::Until(until));
+            drop(listener.granted(grant));
+        }
+        Ok(())
+    }
+}
