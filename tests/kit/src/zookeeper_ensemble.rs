@@ -90,7 +90,7 @@ impl Member {
         let text = format!(
             "tickTime={TICK}\ninitLimit=20\nsyncLimit=4\ndataDir={}\nclientPort={}\n\
              clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
-             maxSessionTimeout=60000\n4lw.commands.whitelist=srvr\n{peers}{more}",
+             maxSessionTimeout=120000\n4lw.commands.whitelist=srvr\n{peers}{more}",
             data.display(),
             self.client.number()
         );
@@ -295,7 +295,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
     fn builder(&self) -> LockClientBuilder {
         // These tests are not about how soon clients report that a machine is busy.
         LockClient::builder()
-            .url(self.url("?tick=500ms"))
+            .url(self.url("?tick=500ms&session=120s"))
             .command_timeout(Duration::from_secs(5))
             .connect_timeout(Duration::from_secs(10))
     }
@@ -304,7 +304,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
         let access = lock_store_zookeeper::Access::default();
-        let url = self.url("?tick=500ms&session=30s");
+        let url = self.url("?tick=500ms&session=120s");
         lock_store_zookeeper::open(&url, context, &access).expect("a good URL")
     }
 

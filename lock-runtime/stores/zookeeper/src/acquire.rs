@@ -14,13 +14,16 @@ use crate::holds::{Own, Part};
 use crate::names::{self, Child, KeyNode};
 use crate::rank::{Listing, Rank, Standing};
 use crate::store::{Carried, Inner};
-use crate::wire::{self, NodeKind, Request, Stat};
+use crate::wire::{self, NodeKind, Request};
 
 /// How long a key counts as one that others want.
 const WANTED_FOR: Duration = Duration::from_secs(1);
 
 /// How often a request looks again because what it would watch has gone meanwhile.
 const LOOKS: u32 = 8;
+
+/// A child, and the transaction that made it, if it is known.
+pub(crate) type Made = (Child, Option<i64>);
 
 impl Inner {
     pub(crate) async fn acquire(&self, live: &Live, request: &Acquire) -> Carried<Acquired> {
@@ -51,7 +54,7 @@ impl Inner {
         }
         let found = self.find(live, &node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
-            let child = (child, stat.czxid);
+            let child = (child, Some(stat.czxid));
             return self
                 .settle(live, &node, request, child, listing, sent, true)
                 .await;
@@ -93,7 +96,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
-    ) -> Carried<((Child, i64), Listing)> {
+    ) -> Carried<(Made, Listing)> {
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
             None => None,
@@ -112,20 +115,20 @@ impl Inner {
                     live.send(wire::children(&node.path, false)),
                 );
                 match made.reply().await?.read(wire::parts)?.pop() {
-                    Some(wire::Part::Created(path, stat)) => {
+                    Some(wire::Part::Created(path)) => {
                         self.holds.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
-                        (path, stat, listing)
+                        (path, None, listing)
                     }
                     // It had ended.
                     _ => self.create_alone(live, node, create).await?,
                 }
             }
         };
-        let (path, stat, listing) = made;
+        let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
         let child = names::child(name).ok_or(Fault::Unreadable)?;
-        Ok(((child, stat.czxid), listing))
+        Ok(((child, czxid), listing))
     }
 
     async fn create_alone(
@@ -133,7 +136,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         create: Request,
-    ) -> Carried<(String, Stat, Listing)> {
+    ) -> Carried<(String, Option<i64>, Listing)> {
         for is_there in [true, false] {
             if !is_there {
                 self.make_node(live, node).await?;
@@ -144,7 +147,7 @@ impl Inner {
                 Ok(reply) => {
                     let (path, stat) = reply.read(wire::created)?;
                     let listing = self.listing(node, listed.reply().await.map(Some))?;
-                    return Ok((path, stat, listing));
+                    return Ok((path, Some(stat.czxid), listing));
                 }
                 Err(Fault::Refused(code::NO_NODE)) if is_there => {}
                 // The node is another program's, which ends with that.
@@ -171,7 +174,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
-        (child, czxid): (Child, i64),
+        (child, czxid): Made,
         mut listing: Listing,
         sent: Instant,
         was_there: bool,
@@ -238,7 +241,7 @@ impl Inner {
         node: &KeyNode,
         request: &Acquire,
         child: &Child,
-        czxid: i64,
+        czxid: Option<i64>,
         listing: &Listing,
         sent: Instant,
     ) -> Carried<Option<Granted>> {
@@ -281,7 +284,14 @@ impl Inner {
     }
 
     /// Notes the place.
-    fn wait(&self, live: &Live, node: &KeyNode, request: &Acquire, child: &Child, czxid: i64) {
+    fn wait(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        request: &Acquire,
+        child: &Child,
+        czxid: Option<i64>,
+    ) {
         let part = Part::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,

@@ -38,8 +38,8 @@ pub(crate) struct Own {
     pub(crate) child: Child,
     pub(crate) session: i64,
     pub(crate) part: Part,
-    /// The transaction that made its place.
-    pub(crate) czxid: i64,
+    /// The transaction that made it. `None`: it is not known.
+    pub(crate) czxid: Option<i64>,
     /// `None`: it has had no token yet.
     pub(crate) window: Option<TokenWindow>,
 }

@@ -2,9 +2,10 @@
 
 use lock_store::{Acquire, AcquiredAll, Granted};
 
+use crate::acquire::Made;
 use crate::connection::{Live, Sent};
 use crate::errors::{Fault, code};
-use crate::names::{self, Child, KeyNode};
+use crate::names::{self, KeyNode};
 use crate::rank::{Listing, Standing};
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, Part, Request};
@@ -13,8 +14,7 @@ use crate::wire::{self, NodeKind, Part, Request};
 struct Wish<'r> {
     request: &'r Acquire,
     node: KeyNode,
-    /// The request's child, and the transaction that made it.
-    child: Option<(Child, i64)>,
+    child: Option<Made>,
 }
 
 impl Inner {
@@ -37,7 +37,7 @@ impl Inner {
             }
             let claim = &wish.request.claim;
             let found = self.find(live, &wish.node, listing, claim.owner, claim.permits);
-            wish.child = found.await?.map(|(child, stat)| (child, stat.czxid));
+            wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             match listing.rank(claim.permits, place).standing {
                 Standing::Holds => {}
@@ -112,10 +112,10 @@ impl Inner {
             let mut is_done = true;
             for (wish, part) in missing.zip(parts) {
                 match part {
-                    Part::Created(path, stat) => {
+                    Part::Created(path) => {
                         let name = path.rsplit('/').next().unwrap_or_default();
                         let child = names::child(name).ok_or(Fault::Unreadable)?;
-                        wish.child = Some((child, stat.czxid));
+                        wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.
                     Part::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
