@@ -324,6 +324,15 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         })
     }
 
+    /// A lease is its client's own business.
+    fn tells_rest(&self) -> bool {
+        false
+    }
+
+    fn can_barge(&self) -> bool {
+        false
+    }
+
     fn pause(&self) -> bool {
         (0..self.members.len()).for_each(|number| self.pause_member(number));
         true

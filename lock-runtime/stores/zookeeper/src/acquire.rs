@@ -10,6 +10,7 @@ use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue}
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
+use crate::given_up::GivenUp;
 use crate::holds::{Own, Part};
 use crate::names::{self, Child, KeyNode};
 use crate::rank::{Listing, Rank, Standing};
@@ -26,13 +27,18 @@ const LOOKS: u32 = 8;
 pub(crate) type Made = (Child, Option<i64>);
 
 impl Inner {
-    pub(crate) async fn acquire(&self, live: &Live, request: &Acquire) -> Carried<Acquired> {
+    pub(crate) async fn acquire(
+        &self,
+        live: &Live,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Acquired> {
         let node = self.node(&request.claim.key);
         let sent = self.clock.now();
         let owner = request.claim.owner;
         let known = self.known(live, &node, owner);
         if known.is_none() && self.is_likely_free(&node, request, sent) {
-            let (child, listing) = self.create(live, &node, request).await?;
+            let (child, listing) = self.create(live, &node, request, given_up).await?;
             return self
                 .settle(live, &node, request, child, listing, sent, false)
                 .await;
@@ -69,7 +75,7 @@ impl Inner {
             self.busy.lock().insert(node, sent);
             return Ok(busy(&rank, false));
         }
-        let (child, listing) = self.create(live, &node, request).await?;
+        let (child, listing) = self.create(live, &node, request, given_up).await?;
         self.settle(live, &node, request, child, listing, sent, false)
             .await
     }
@@ -96,6 +102,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
+        given_up: &GivenUp,
     ) -> Carried<(Made, Listing)> {
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
@@ -106,14 +113,12 @@ impl Inner {
         let path = node.child(&name);
         let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
         let made = match ended {
-            None => self.create_alone(live, node, create).await?,
+            None => self.create_alone(live, node, create, given_up).await?,
             Some(before) => {
                 let path = node.child(&before.name);
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
-                let (made, listed) = (
-                    live.send(both),
-                    live.send(wire::children(&node.path, false)),
-                );
+                let made = given_up.send(live, both)?;
+                let listed = live.send(wire::children(&node.path, false));
                 match made.reply().await?.read(wire::parts)?.pop() {
                     Some(wire::Part::Created(path)) => {
                         self.holds.lock().forget(node, &before);
@@ -121,13 +126,16 @@ impl Inner {
                         (path, None, listing)
                     }
                     // It had ended.
-                    _ => self.create_alone(live, node, create).await?,
+                    _ => self.create_alone(live, node, create, given_up).await?,
                 }
             }
         };
         let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
         let child = names::child(name).ok_or(Fault::Unreadable)?;
+        if given_up.is_so() {
+            self.delete(live, &path).await?;
+        }
         Ok(((child, czxid), listing))
     }
 
@@ -136,12 +144,13 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         create: Request,
+        given_up: &GivenUp,
     ) -> Carried<(String, Option<i64>, Listing)> {
         for is_there in [true, false] {
             if !is_there {
                 self.make_node(live, node).await?;
             }
-            let made = live.send(create.clone());
+            let made = given_up.send(live, create.clone())?;
             let listed = live.send(wire::children(&node.path, false));
             match made.reply().await {
                 Ok(reply) => {

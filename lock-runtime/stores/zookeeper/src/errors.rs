@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     Lost(StoreError),
     /// The server's number for it. It was not carried out.
     Refused(i32),
+    /// It was not sent: nobody waits for it any more.
+    GivenUp,
     /// The server's answer can't be read.
     Unreadable,
 }

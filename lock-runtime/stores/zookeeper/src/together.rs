@@ -5,6 +5,7 @@ use lock_store::{Acquire, AcquiredAll, Granted};
 use crate::acquire::Made;
 use crate::connection::{Live, Sent};
 use crate::errors::{Fault, code};
+use crate::given_up::GivenUp;
 use crate::names::{self, KeyNode};
 use crate::rank::{Listing, Standing};
 use crate::store::{Carried, Inner};
@@ -22,6 +23,7 @@ impl Inner {
         &self,
         live: &Live,
         requests: &[Acquire],
+        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
         let sent = self.clock.now();
         let wish = |request| Wish {
@@ -45,7 +47,7 @@ impl Inner {
                 Standing::Waits(_) => return Ok(AcquiredAll::Busy(at)),
             }
         }
-        let listings = self.create_all(live, &mut wishes).await?;
+        let listings = self.create_all(live, &mut wishes, given_up).await?;
         for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             let refused = match listing.rank(wish.request.claim.permits, place).standing {
@@ -87,7 +89,12 @@ impl Inner {
     }
 
     /// Makes the children that are not there, and lists all.
-    async fn create_all(&self, live: &Live, wishes: &mut [Wish<'_>]) -> Carried<Vec<Listing>> {
+    async fn create_all(
+        &self,
+        live: &Live,
+        wishes: &mut [Wish<'_>],
+        given_up: &GivenUp,
+    ) -> Carried<Vec<Listing>> {
         for is_there in [true, false] {
             if !is_there {
                 for wish in wishes.iter() {
@@ -105,7 +112,7 @@ impl Inner {
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
-            let made = live.send(wire::multi(&creates));
+            let made = given_up.send(live, wire::multi(&creates))?;
             let listings = self.list_all(live, wishes).await?;
             let parts = made.reply().await?.read(wire::parts)?;
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
