@@ -160,6 +160,12 @@ impl Holds {
         self.kept.remove(path);
     }
 
+    /// Those whose paths begin with this are no longer waited for.
+    pub(crate) fn unkeep_all(&mut self, begin: &str) -> Vec<String> {
+        let paths = self.kept.extract_if(|path, _| path.starts_with(begin));
+        paths.map(|(path, _)| path).collect()
+    }
+
     /// When the next one ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         let own = self.own.values().filter_map(Own::ends);

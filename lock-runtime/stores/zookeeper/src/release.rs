@@ -59,7 +59,13 @@ impl Inner {
             Some((kept, _)) => {
                 let data = kept_data(request.keep);
                 let stays = wire::create(kept, &data, self.acl(), NodeKind::Persistent);
-                wire::multi(&[wire::delete(&path), stays])
+                // It takes the place of an earlier one. If that has gone, nothing of this is done.
+                let name = names::without_place(child.owner, child.permits, true);
+                let before = self.holds.lock().unkeep_all(&node.child(&name));
+                let mut all = vec![wire::delete(&path)];
+                all.extend(before.iter().map(|path| wire::delete(path)));
+                all.push(stays);
+                wire::multi(&all)
             }
         };
         let sent = live.send(ends);
