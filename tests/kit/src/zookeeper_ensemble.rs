@@ -284,9 +284,14 @@ impl ZooKeeperEnsemble {
         }
     }
 
+    /// Starts one member again that was killed, and does not wait until it serves.
+    pub fn spawn_member(&self, number: usize) {
+        self.members[number].spawn(&[]);
+    }
+
     /// Starts one member again that was killed.
     pub async fn restart_member(&self, number: usize) {
-        self.members[number].spawn(&[]);
+        self.spawn_member(number);
         self.members[number].until_serving().await;
     }
 }
