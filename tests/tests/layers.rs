@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use syn::UseTree;
 use syn::visit::{self, Visit};
 
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "lock-macros/src",
     "lock-runtime/store/src",
     "lock-runtime/stores/postgres/src",
     "lock-runtime/stores/redis/src",
     "lock-runtime/stores/sqlite/src",
+    "lock-runtime/stores/zookeeper/src",
     "lock-runtime/src",
 ];
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{Capabilities, ClientId, Clock, Listener, Store};
@@ -29,6 +30,17 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync + 'static {
     /// Whether [`leftovers`](Self::leftovers) counts all places of a latch as one.
     fn counts_latch_places_once(&self) -> bool {
         false
+    }
+
+    /// Whether it tells the rest of the lease of another client's hold.
+    fn tells_rest(&self) -> bool {
+        true
+    }
+
+    /// Whether a free key can be taken before those who wait for it. If not, the first of them
+    /// holds it as soon as it is free.
+    fn can_barge(&self) -> bool {
+        true
     }
 
     /// The server stands still: connections stay open, and nothing is answered. False: it can't be
@@ -97,6 +109,16 @@ impl Backend {
         let can = store.capabilities();
         store.close();
         can
+    }
+
+    /// Checks what is told of the rest of another client's lease. A store may tell nothing if it
+    /// [says so](StoreUnderTest::tells_rest).
+    ///
+    /// # Panics
+    /// If it is wrong.
+    pub fn check_rest(&self, rest: Option<Duration>, is_right: impl Fn(Duration) -> bool) {
+        let right = rest.map_or(!self.tells_rest(), is_right);
+        assert!(right, "the rest of the lease: {rest:?}");
     }
 
     /// Waits until the store is empty.

@@ -55,6 +55,12 @@ impl Proxy {
         Self::start_for(target, Protocol::Postgres).await
     }
 
+    /// The same in front of a ZooKeeper server. Its requests are named `CREATE`, `DELETE`,
+    /// `CHILDREN`, `SYNC`, `MULTI`, `EXISTS`, `DATA` and `OTHER`.
+    pub async fn start_zookeeper(target: SocketAddr) -> Self {
+        Self::start_for(target, Protocol::ZooKeeper).await
+    }
+
     async fn start_for(target: SocketAddr, protocol: Protocol) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let addr = listener.local_addr().expect("a listener has an address");

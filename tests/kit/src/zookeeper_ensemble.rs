@@ -90,7 +90,7 @@ impl Member {
         let text = format!(
             "tickTime={TICK}\ninitLimit=20\nsyncLimit=4\ndataDir={}\nclientPort={}\n\
              clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
-             maxSessionTimeout=60000\n4lw.commands.whitelist=srvr\n{peers}{more}",
+             maxSessionTimeout=120000\n4lw.commands.whitelist=srvr\n{peers}{more}",
             data.display(),
             self.client.number()
         );
@@ -284,9 +284,14 @@ impl ZooKeeperEnsemble {
         }
     }
 
+    /// Starts one member again that was killed, and does not wait until it serves.
+    pub fn spawn_member(&self, number: usize) {
+        self.members[number].spawn(&[]);
+    }
+
     /// Starts one member again that was killed.
     pub async fn restart_member(&self, number: usize) {
-        self.members[number].spawn(&[]);
+        self.spawn_member(number);
         self.members[number].until_serving().await;
     }
 }
@@ -295,7 +300,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
     fn builder(&self) -> LockClientBuilder {
         // These tests are not about how soon clients report that a machine is busy.
         LockClient::builder()
-            .url(self.url("?tick=500ms"))
+            .url(self.url("?tick=500ms&session=120s"))
             .command_timeout(Duration::from_secs(5))
             .connect_timeout(Duration::from_secs(10))
     }
@@ -304,7 +309,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
         let access = lock_store_zookeeper::Access::default();
-        let url = self.url("?tick=500ms&session=30s");
+        let url = self.url("?tick=500ms&session=120s");
         lock_store_zookeeper::open(&url, context, &access).expect("a good URL")
     }
 
@@ -322,6 +327,15 @@ impl StoreUnderTest for ZooKeeperEnsemble {
             session.close().await;
             count
         })
+    }
+
+    /// A lease is its client's own business.
+    fn tells_rest(&self) -> bool {
+        false
+    }
+
+    fn can_barge(&self) -> bool {
+        false
     }
 
     fn pause(&self) -> bool {

@@ -6,6 +6,61 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::resp::CompleteRequest;
+
+/// Finds the requests in the bytes that a client sends.
+#[derive(Debug, Default)]
+pub(crate) struct ZooKeeperRequests {
+    /// The first message has no number and no verb.
+    has_started: bool,
+    /// The beginning of the message: its length, its number and its verb.
+    head: Vec<u8>,
+    /// How many of its bytes were read, with its length.
+    read: usize,
+}
+
+impl ZooKeeperRequests {
+    const HEAD: usize = 12;
+
+    /// Reads a chunk. Returns the requests that are complete at its end.
+    pub(crate) fn read(&mut self, chunk: &[u8]) -> Vec<CompleteRequest> {
+        let mut complete = Vec::new();
+        for (position, &byte) in chunk.iter().enumerate() {
+            self.read += 1;
+            if self.head.len() < Self::HEAD {
+                self.head.push(byte);
+            }
+            let has_length = self.head.len() >= 4;
+            if has_length && self.read == 4 + usize::try_from(int(&self.head, 0)).unwrap_or(0) {
+                let command = self.end();
+                let end = position + 1;
+                complete.extend(command.map(|command| CompleteRequest { command, end }));
+            }
+        }
+        complete
+    }
+
+    fn end(&mut self) -> Option<String> {
+        let head = std::mem::take(&mut self.head);
+        self.read = 0;
+        let was_first = !std::mem::replace(&mut self.has_started, true);
+        if was_first || head.len() < Self::HEAD {
+            return None;
+        }
+        let command = match int(&head, 8) {
+            1 | 15 | 19 => "CREATE",
+            2 => "DELETE",
+            3 => "EXISTS",
+            4 => "DATA",
+            8 | 12 => "CHILDREN",
+            9 => "SYNC",
+            14 => "MULTI",
+            _ => "OTHER",
+        };
+        Some(command.to_owned())
+    }
+}
+
 /// The server's number for "there is no such node".
 const NO_NODE: i32 = -101;
 const NODE_EXISTS: i32 = -110;
@@ -144,5 +199,27 @@ impl ZooKeeperSession {
     /// Ends the session.
     pub async fn close(mut self) {
         let _ = self.ask(-11, &[]).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_found_wherever_the_stream_is_cut() {
+        let mut all = Vec::new();
+        text(&mut all, b"hello, and no number");
+        for (number, verb) in [(1_i32, 15_i32), (2, 9), (3, 2)] {
+            let body = [&number.to_be_bytes()[..], &verb.to_be_bytes(), b"path"].concat();
+            text(&mut all, &body);
+        }
+        for cut in 0..=all.len() {
+            let mut requests = ZooKeeperRequests::default();
+            let mut found = requests.read(&all[..cut]);
+            found.extend(requests.read(&all[cut..]));
+            let commands: Vec<&str> = found.iter().map(|found| &*found.command).collect();
+            assert_eq!(commands, ["CREATE", "SYNC", "DELETE"], "cut at {cut}");
+        }
     }
 }

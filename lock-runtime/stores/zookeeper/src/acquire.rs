@@ -10,11 +10,12 @@ use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue}
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
+use crate::given_up::GivenUp;
 use crate::holds::{Own, Part};
 use crate::names::{self, Child, KeyNode};
 use crate::rank::{Listing, Rank, Standing};
 use crate::store::{Carried, Inner};
-use crate::wire::{self, NodeKind, Request, Stat};
+use crate::wire::{self, NodeKind, Request};
 
 /// How long a key counts as one that others want.
 const WANTED_FOR: Duration = Duration::from_secs(1);
@@ -22,14 +23,22 @@ const WANTED_FOR: Duration = Duration::from_secs(1);
 /// How often a request looks again because what it would watch has gone meanwhile.
 const LOOKS: u32 = 8;
 
+/// A child, and the transaction that made it, if it is known.
+pub(crate) type Made = (Child, Option<i64>);
+
 impl Inner {
-    pub(crate) async fn acquire(&self, live: &Live, request: &Acquire) -> Carried<Acquired> {
+    pub(crate) async fn acquire(
+        &self,
+        live: &Live,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Acquired> {
         let node = self.node(&request.claim.key);
         let sent = self.clock.now();
         let owner = request.claim.owner;
         let known = self.known(live, &node, owner);
         if known.is_none() && self.is_likely_free(&node, request, sent) {
-            let (child, listing) = self.create(live, &node, request).await?;
+            let (child, listing) = self.create(live, &node, request, given_up).await?;
             return self
                 .settle(live, &node, request, child, listing, sent, false)
                 .await;
@@ -51,7 +60,7 @@ impl Inner {
         }
         let found = self.find(live, &node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
-            let child = (child, stat.czxid);
+            let child = (child, Some(stat.czxid));
             return self
                 .settle(live, &node, request, child, listing, sent, true)
                 .await;
@@ -66,7 +75,7 @@ impl Inner {
             self.busy.lock().insert(node, sent);
             return Ok(busy(&rank, false));
         }
-        let (child, listing) = self.create(live, &node, request).await?;
+        let (child, listing) = self.create(live, &node, request, given_up).await?;
         self.settle(live, &node, request, child, listing, sent, false)
             .await
     }
@@ -93,7 +102,8 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
-    ) -> Carried<((Child, i64), Listing)> {
+        given_up: &GivenUp,
+    ) -> Carried<(Made, Listing)> {
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
             None => None,
@@ -103,29 +113,30 @@ impl Inner {
         let path = node.child(&name);
         let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
         let made = match ended {
-            None => self.create_alone(live, node, create).await?,
+            None => self.create_alone(live, node, create, given_up).await?,
             Some(before) => {
                 let path = node.child(&before.name);
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
-                let (made, listed) = (
-                    live.send(both),
-                    live.send(wire::children(&node.path, false)),
-                );
+                let made = given_up.send(live, both)?;
+                let listed = live.send(wire::children(&node.path, false));
                 match made.reply().await?.read(wire::parts)?.pop() {
-                    Some(wire::Part::Created(path, stat)) => {
+                    Some(wire::Part::Created(path)) => {
                         self.holds.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
-                        (path, stat, listing)
+                        (path, None, listing)
                     }
                     // It had ended.
-                    _ => self.create_alone(live, node, create).await?,
+                    _ => self.create_alone(live, node, create, given_up).await?,
                 }
             }
         };
-        let (path, stat, listing) = made;
+        let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
         let child = names::child(name).ok_or(Fault::Unreadable)?;
-        Ok(((child, stat.czxid), listing))
+        if given_up.is_so() {
+            self.delete(live, &path).await?;
+        }
+        Ok(((child, czxid), listing))
     }
 
     async fn create_alone(
@@ -133,18 +144,19 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         create: Request,
-    ) -> Carried<(String, Stat, Listing)> {
+        given_up: &GivenUp,
+    ) -> Carried<(String, Option<i64>, Listing)> {
         for is_there in [true, false] {
             if !is_there {
                 self.make_node(live, node).await?;
             }
-            let made = live.send(create.clone());
+            let made = given_up.send(live, create.clone())?;
             let listed = live.send(wire::children(&node.path, false));
             match made.reply().await {
                 Ok(reply) => {
                     let (path, stat) = reply.read(wire::created)?;
                     let listing = self.listing(node, listed.reply().await.map(Some))?;
-                    return Ok((path, stat, listing));
+                    return Ok((path, Some(stat.czxid), listing));
                 }
                 Err(Fault::Refused(code::NO_NODE)) if is_there => {}
                 // The node is another program's, which ends with that.
@@ -171,7 +183,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
-        (child, czxid): (Child, i64),
+        (child, czxid): Made,
         mut listing: Listing,
         sent: Instant,
         was_there: bool,
@@ -238,7 +250,7 @@ impl Inner {
         node: &KeyNode,
         request: &Acquire,
         child: &Child,
-        czxid: i64,
+        czxid: Option<i64>,
         listing: &Listing,
         sent: Instant,
     ) -> Carried<Option<Granted>> {
@@ -281,7 +293,14 @@ impl Inner {
     }
 
     /// Notes the place.
-    fn wait(&self, live: &Live, node: &KeyNode, request: &Acquire, child: &Child, czxid: i64) {
+    fn wait(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        request: &Acquire,
+        child: &Child,
+        czxid: Option<i64>,
+    ) {
         let part = Part::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,

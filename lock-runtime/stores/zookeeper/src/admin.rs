@@ -26,9 +26,14 @@ impl Inner {
         Ok(Some(found))
     }
 
-    /// The rest of a lease, which is known of holds of this client only.
+    /// The rest of a lease, which is known of this client's holds only, and of what stays taken
+    /// after a release.
     fn rest_of(&self, node: &KeyNode, child: &Child) -> Option<std::time::Duration> {
         let mut holds = self.holds.lock();
+        if child.kept {
+            let until = holds.kept_until(&node.child(&child.name))?;
+            return Some(until - self.clock.now());
+        }
         let own = holds.get(node, child.owner)?;
         match own.part {
             Part::Holds(ends) if own.child.name == child.name => Some(ends - self.clock.now()),

@@ -20,6 +20,8 @@ use crate::wire::{self, ReplyHeader, Request, Verb};
 const LONGEST: usize = 64 << 20;
 /// A session's timeout has this many heartbeats, so that the trust in it hardly ends sooner.
 const BEATS: u32 = 10;
+/// The longest pause between them, so that a server is missed soon.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A reply without an error.
 #[derive(Clone, Debug)]
@@ -80,6 +82,11 @@ impl Live {
             reply,
             server: self.server.clone(),
         }
+    }
+
+    /// Between two heartbeats.
+    fn pause(&self) -> Duration {
+        (self.timeout / BEATS).min(LONGEST_PAUSE)
     }
 
     /// Until when no server can have ended the session.
@@ -149,7 +156,7 @@ impl<'c> Connection<'c> {
         mut write: WriteHalf,
         calls: &mut mpsc::UnboundedReceiver<Call>,
     ) -> StoreError {
-        let pause = self.live.timeout / BEATS;
+        let pause = self.live.pause();
         let mut beats_at = self.clock.now();
         let mut number = 0;
         let mut bytes = Vec::new();
@@ -199,7 +206,7 @@ impl<'c> Connection<'c> {
     async fn read(&self, read: ReadHalf) -> StoreError {
         let mut read = tokio::io::BufReader::with_capacity(16 << 10, read);
         // Heartbeats are answered.
-        let silence = self.live.timeout / 3;
+        let silence = self.live.pause() * BEATS / 3;
         loop {
             let by = self.clock.now() + silence;
             let message = match self.clock.by(by, message(&mut read)).await {

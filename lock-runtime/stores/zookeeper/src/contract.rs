@@ -1,5 +1,6 @@
 //! The operations of the contract.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
@@ -14,33 +15,33 @@ use crate::wire;
 
 impl Store for ZooKeeperStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move {
-            let request = &request;
-            let acquire = async |live: std::sync::Arc<_>| self.0.acquire(&live, request).await;
-            self.carry_out(by, acquire).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let acquire = async |live: Arc<_>| me.acquire(&live, &request, &given_up).await;
+            me.carry_out(by, acquire).await
         })
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async move {
             let holds = &holds;
-            let renew = async |live: std::sync::Arc<_>| self.0.renew(&live, holds).await;
+            let renew = async |live: Arc<_>| self.0.renew(&live, holds).await;
             self.carry_out(by, renew).await
         })
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(async move {
-            let requests = &requests;
-            let acquire = async |live: std::sync::Arc<_>| self.0.acquire_all(&live, requests).await;
-            self.carry_out(by, acquire).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let acquire = async |live: Arc<_>| me.acquire_all(&live, &requests, &given_up).await;
+            me.carry_out(by, acquire).await
         })
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
         Box::pin(async move {
             let claim = &claim;
-            let fence = async |live: std::sync::Arc<_>| self.0.fence(&live, claim).await;
+            let fence = async |live: Arc<_>| self.0.fence(&live, claim).await;
             self.carry_out(by, fence).await
         })
     }
@@ -48,7 +49,7 @@ impl Store for ZooKeeperStore {
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
         Box::pin(async move {
             let requests = &requests;
-            let release = async |live: std::sync::Arc<_>| self.0.release(&live, requests).await;
+            let release = async |live: Arc<_>| self.0.release(&live, requests).await;
             self.carry_out(by, release).await
         })
     }
@@ -56,7 +57,7 @@ impl Store for ZooKeeperStore {
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let claim = &claim;
-            let shrink = async |live: std::sync::Arc<_>| self.0.shrink(&live, claim, permits).await;
+            let shrink = async |live: Arc<_>| self.0.shrink(&live, claim, permits).await;
             self.carry_out(by, shrink).await
         })
     }
@@ -64,7 +65,7 @@ impl Store for ZooKeeperStore {
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let request = &request;
-            let abandon = async |live: std::sync::Arc<_>| self.0.abandon(&live, request).await;
+            let abandon = async |live: Arc<_>| self.0.abandon(&live, request).await;
             self.carry_out(by, abandon).await
         })
     }
@@ -72,7 +73,7 @@ impl Store for ZooKeeperStore {
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
         Box::pin(async move {
             let key = &key;
-            let inspect = async |live: std::sync::Arc<_>| self.0.inspect(&live, key).await;
+            let inspect = async |live: Arc<_>| self.0.inspect(&live, key).await;
             self.carry_out(by, inspect).await
         })
     }
@@ -80,7 +81,7 @@ impl Store for ZooKeeperStore {
     fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
         Box::pin(async move {
             let key = &key;
-            let holders = async |live: std::sync::Arc<_>| self.0.holders(&live, key).await;
+            let holders = async |live: Arc<_>| self.0.holders(&live, key).await;
             self.carry_out(by, holders).await
         })
     }
@@ -88,7 +89,7 @@ impl Store for ZooKeeperStore {
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(async move {
             let key = &key;
-            let end = async |live: std::sync::Arc<_>| self.0.force_release(&live, key).await;
+            let end = async |live: Arc<_>| self.0.force_release(&live, key).await;
             self.carry_out(by, end).await
         })
     }
@@ -99,7 +100,7 @@ impl Store for ZooKeeperStore {
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let ping = async |live: std::sync::Arc<crate::connection::Live>| {
+            let ping = async |live: Arc<crate::connection::Live>| {
                 live.send(wire::sync()).reply().await.map(drop)
             };
             self.carry_out(by, ping).await
@@ -112,7 +113,7 @@ impl Store for ZooKeeperStore {
             if self.settings.chroot.is_empty() {
                 return Ok(());
             }
-            let look = async |live: std::sync::Arc<crate::connection::Live>| {
+            let look = async |live: Arc<crate::connection::Live>| {
                 let looked = live.send(wire::exists(&self.settings.chroot)).reply().await;
                 Ok(looked.is_ok())
             };
@@ -127,7 +128,7 @@ impl Store for ZooKeeperStore {
     /// Makes the chroot of the URL, and the node of the namespace.
     fn migrate(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let make = async |live: std::sync::Arc<_>| self.0.make_chroot(&live).await;
+            let make = async |live: Arc<_>| self.0.make_chroot(&live).await;
             let made = self.carry_out(by, make).await;
             made.map(drop).map_err(|failure| failure.error)
         })
@@ -146,7 +147,7 @@ impl Store for ZooKeeperStore {
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(async move { self.session.finish(by).await })
+        Box::pin(async move { self.0.finish(by).await })
     }
 
     fn close(&self) {

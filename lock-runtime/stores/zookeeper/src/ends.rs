@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::Instant;
+
 use crate::names::{Child, KeyNode};
 use crate::store::Inner;
 use crate::wire;
@@ -37,19 +39,33 @@ impl Inner {
     /// Deletes a node, in a task, as often as it takes. One of a session ends with it.
     pub(crate) fn bury(self: &Arc<Self>, path: String, session: Option<i64>) {
         let me = Arc::clone(self);
+        self.burials.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
-            while !me.session.is_closed() {
-                let by = me.clock.now() + LIMIT;
-                if let Ok(live) = me.session.live(by).await {
-                    let is_over = session.is_some_and(|session| session != live.session);
-                    let deleted = me.clock.by(by, me.delete(&live, &path));
-                    if is_over || matches!(deleted.await, Some(Ok(_))) {
-                        return;
-                    }
-                }
+            while !me.session.is_closed() && !me.try_bury(&path, session).await {
                 me.clock.sleep_until(me.clock.now() + PAUSE).await;
             }
+            me.burials.send_modify(|burials| *burials -= 1);
         });
+    }
+
+    async fn try_bury(&self, path: &str, session: Option<i64>) -> bool {
+        let by = self.clock.now() + LIMIT;
+        let Ok(live) = self.session.live(by).await else {
+            return false;
+        };
+        let is_over = session.is_some_and(|session| session != live.session);
+        is_over
+            || matches!(
+                self.clock.by(by, self.delete(&live, path)).await,
+                Some(Ok(_))
+            )
+    }
+
+    /// Waits until nothing is being deleted that nobody waits for.
+    pub(crate) async fn finish(&self, by: Instant) {
+        let mut burials = self.burials.subscribe();
+        let done = burials.wait_for(|burials| *burials == 0);
+        let _ = self.clock.by(by, done).await.is_some();
     }
 
     /// Sees to it that what stays taken after a release ends.
@@ -63,8 +79,7 @@ impl Inner {
                 return;
             };
             let seen = self.clock.now();
-            // Until its time is known, it stays.
-            self.holds.lock().keep(path.clone(), seen + LONGEST);
+            self.holds.lock().keep(path.clone(), None);
             self.clock.spawn(async move {
                 let by = me.clock.now() + LIMIT;
                 let Ok(live) = me.session.live(by).await else {
@@ -75,7 +90,7 @@ impl Inner {
                 let data = found.await.and_then(Result::ok);
                 let data = data.and_then(|reply| reply.read(wire::found_data).ok());
                 match data.and_then(|(data, _)| keep_in(&data)) {
-                    Some(keep) => me.holds.lock().keep(path, seen + keep),
+                    Some(keep) => me.holds.lock().keep(path, Some(seen + keep)),
                     None => me.holds.lock().unkeep(&path),
                 }
                 me.ends.notify_one();

@@ -7,7 +7,6 @@ pub(crate) mod code {
     pub(crate) const UNIMPLEMENTED: i32 = -6;
     pub(crate) const NO_NODE: i32 = -101;
     pub(crate) const NO_AUTH: i32 = -102;
-    pub(crate) const BAD_VERSION: i32 = -103;
     pub(crate) const NODE_EXISTS: i32 = -110;
     pub(crate) const EPHEMERAL_PARENT: i32 = -108;
     pub(crate) const EXPIRED: i32 = -112;
@@ -35,6 +34,8 @@ pub(crate) enum Fault {
     Lost(StoreError),
     /// The server's number for it. It was not carried out.
     Refused(i32),
+    /// It was not sent: nobody waits for it any more.
+    GivenUp,
     /// The server's answer can't be read.
     Unreadable,
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
+use tokio::sync::oneshot;
 
 use crate::errors::{gone, silent};
 use crate::store::Inner;
@@ -25,11 +26,16 @@ impl Inner {
         by: Instant,
     ) -> Result<Vec<ServerHealth>, StoreError> {
         let live = self.session.live(by).await?;
+        // On the client's own runtime: the caller may have none.
         let ask = |host: &Host| {
-            let host = host.clone();
+            let (transport, host) = (transport.clone(), host.clone());
+            let (answered, answer) = oneshot::channel();
+            let (sent, asked) = (self.clock.now(), host.clone());
+            self.clock.spawn(async move {
+                let _ = answered.send(ask(&transport, &asked).await);
+            });
             async move {
-                let sent = self.clock.now();
-                let answer = self.clock.by(by, ask(transport, &host)).await;
+                let answer = self.clock.by(by, answer).await.and_then(Result::ok);
                 let round_trip = self.clock.now() - sent;
                 let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
                 (host, answer, round_trip)

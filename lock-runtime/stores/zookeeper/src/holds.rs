@@ -38,8 +38,8 @@ pub(crate) struct Own {
     pub(crate) child: Child,
     pub(crate) session: i64,
     pub(crate) part: Part,
-    /// The transaction that made its place.
-    pub(crate) czxid: i64,
+    /// The transaction that made it. `None`: it is not known.
+    pub(crate) czxid: Option<i64>,
     /// `None`: it has had no token yet.
     pub(crate) window: Option<TokenWindow>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Holds {
     /// The nodes of keys that wait for a change of this path.
     watched: HashMap<String, Vec<KeyNode>>,
     /// Children of no owner, which keep a key taken for a while.
-    kept: HashMap<String, Instant>,
+    kept: HashMap<String, Option<Instant>>,
 }
 
 impl Holds {
@@ -142,8 +142,8 @@ impl Holds {
         self.own.retain(|_, own| own.session != session);
     }
 
-    /// This path keeps its key taken until then.
-    pub(crate) fn keep(&mut self, path: String, until: Instant) {
+    /// This path keeps its key taken until then, if that is known yet.
+    pub(crate) fn keep(&mut self, path: String, until: Option<Instant>) {
         self.kept.insert(path, until);
     }
 
@@ -151,15 +151,25 @@ impl Holds {
         self.kept.contains_key(path)
     }
 
+    pub(crate) fn kept_until(&self, path: &str) -> Option<Instant> {
+        self.kept.get(path).copied().flatten()
+    }
+
     /// It is no longer waited for.
     pub(crate) fn unkeep(&mut self, path: &str) {
         self.kept.remove(path);
     }
 
+    /// Those whose paths begin with this are no longer waited for.
+    pub(crate) fn unkeep_all(&mut self, begin: &str) -> Vec<String> {
+        let paths = self.kept.extract_if(|path, _| path.starts_with(begin));
+        paths.map(|(path, _)| path).collect()
+    }
+
     /// When the next one ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         let own = self.own.values().filter_map(Own::ends);
-        own.chain(self.kept.values().copied()).min()
+        own.chain(self.kept.values().copied().flatten()).min()
     }
 
     /// Removes those that have ended: the paths of their children, with the session that they are
@@ -175,7 +185,7 @@ impl Holds {
             !ended
         });
         self.kept.retain(|path, until| {
-            let ended = *until <= now;
+            let ended = until.is_some_and(|until| until <= now);
             if ended {
                 paths.push((path.clone(), None));
             }

@@ -24,6 +24,7 @@ mod dial;
 mod ends;
 mod errors;
 mod findings;
+mod given_up;
 mod holds;
 mod jute;
 mod names;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::access::Access;
 use crate::dial::Dialer;
@@ -53,6 +53,7 @@ pub fn open(
         listener,
         holds: Mutex::default(),
         ends: Notify::new(),
+        burials: watch::Sender::new(0),
         looks: Mutex::default(),
         busy: Mutex::default(),
         bases: Mutex::default(),

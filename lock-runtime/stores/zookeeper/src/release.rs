@@ -37,7 +37,10 @@ impl Inner {
         let mut released = Vec::new();
         for (request, begun) in requests.iter().zip(begun) {
             let ended = match begun {
-                Some(end) => self.end(end).await?,
+                Some(end) => {
+                    // If it is gone, it may have another name.
+                    self.end(end).await? || self.release_unknown(live, request).await?
+                }
                 None => self.release_unknown(live, request).await?,
             };
             released.push(said(ended));
@@ -56,7 +59,13 @@ impl Inner {
             Some((kept, _)) => {
                 let data = kept_data(request.keep);
                 let stays = wire::create(kept, &data, self.acl(), NodeKind::Persistent);
-                wire::multi(&[wire::delete(&path), stays])
+                // It takes the place of an earlier one. If that has gone, nothing of this is done.
+                let name = names::without_place(child.owner, child.permits, true);
+                let before = self.holds.lock().unkeep_all(&node.child(&name));
+                let mut all = vec![wire::delete(&path)];
+                all.extend(before.iter().map(|path| wire::delete(path)));
+                all.push(stays);
+                wire::multi(&all)
             }
         };
         let sent = live.send(ends);
@@ -85,7 +94,7 @@ impl Inner {
                 let parts = reply.read(wire::parts)?;
                 let stays = matches!(parts.last(), Some(Reply::Created(..)));
                 if stays {
-                    self.holds.lock().keep(kept, until);
+                    self.holds.lock().keep(kept, Some(until));
                     self.ends.notify_one();
                 }
                 stays
@@ -99,7 +108,7 @@ impl Inner {
     async fn release_unknown(&self, live: &Live, request: &Release) -> Carried<bool> {
         let node = self.node(&request.claim.key);
         let listing = self.list(live, &node, false).await?;
-        let Some(child) = self.holding(live, &node, &listing, &request.claim).await? else {
+        let Some(child) = self.holding(&listing, &request.claim) else {
             return Ok(false);
         };
         let end = self.begin_end(live, node, child, request);
@@ -107,20 +116,36 @@ impl Inner {
     }
 
     /// The child with which this claim is held.
-    async fn holding(
+    fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
+        let child = Self::find_any(listing, claim.owner, claim.permits)?;
+        let rank = listing.rank(child.permits, Some(child.place));
+        (rank.standing == Standing::Holds).then(|| child.clone())
+    }
+
+    /// The child of this session with which this claim is held, under another name than was known:
+    /// that of a shrinking whose reply nobody has heard.
+    async fn renamed(
         &self,
         live: &Live,
         node: &KeyNode,
         listing: &Listing,
         claim: &Claim,
+        before: &Child,
     ) -> Carried<Option<Child>> {
-        let found = self.find(live, node, listing, claim.owner, claim.permits);
-        let child = found.await?.map(|(child, _)| child);
-        let holds = |child: &Child| {
-            let rank = listing.rank(child.permits, Some(child.place));
-            rank.standing == Standing::Holds
-        };
-        Ok(child.filter(holds))
+        let found = self
+            .find(live, node, listing, claim.owner, claim.permits)
+            .await?;
+        let mut holds = self.holds.lock();
+        match (found, holds.get(node, claim.owner)) {
+            (Some((child, _)), Some(own)) if own.child.name == before.name => {
+                own.child = child.clone();
+                Ok(Some(child))
+            }
+            _ => {
+                holds.forget(node, before);
+                Ok(None)
+            }
+        }
     }
 
     pub(crate) async fn abandon(&self, live: &Live, request: &Acquire) -> Carried<Released> {
@@ -130,7 +155,7 @@ impl Inner {
         let synced = live.send(wire::sync());
         let listing = self.list(live, &node, false).await?;
         synced.reply().await?;
-        let Some((child, _)) = self.find(live, &node, &listing, owner, permits).await? else {
+        let Some(child) = Self::find_any(&listing, owner, permits) else {
             self.holds.lock().remove(&node, owner);
             return Ok(Released::NotHeld);
         };
@@ -161,8 +186,12 @@ impl Inner {
             renewed.push(match sent.reply().await {
                 Ok(_) => self.prolong(live, &node, &child, renewal, asked),
                 Err(Fault::Refused(code::NO_NODE)) => {
-                    self.holds.lock().forget(&node, &child);
-                    Renewed::Gone
+                    let listing = self.list(live, &node, false).await?;
+                    let renamed = self.renamed(live, &node, &listing, &renewal.claim, &child);
+                    match renamed.await? {
+                        Some(child) => self.prolong(live, &node, &child, renewal, asked),
+                        None => Renewed::Gone,
+                    }
                 }
                 Err(fault) => return Err(fault),
             });
@@ -211,8 +240,10 @@ impl Inner {
             return Ok(Fenced::Gone);
         };
         if listing.named(&own.child.name).is_none() {
-            self.holds.lock().forget(&node, &own.child);
-            return Ok(Fenced::Gone);
+            let renamed = self.renamed(live, &node, &listing, claim, &own.child);
+            if renamed.await?.is_none() {
+                return Ok(Fenced::Gone);
+            }
         }
         let is_shared = claim.permits.is_some();
         let minted = self.mint(live, &node, claim.owner, 1, listing.stat, is_shared);
@@ -239,7 +270,7 @@ impl Inner {
         let mut child = None;
         for claim in [claim, &rest] {
             if child.is_none() {
-                child = self.holding(live, &node, &listing, claim).await?;
+                child = self.holding(&listing, claim);
             }
         }
         let Some(child) = child else {

@@ -123,15 +123,6 @@ impl Session {
         }
     }
 
-    /// Ends the session, and waits for the server's word.
-    pub(crate) async fn finish(&self, by: Instant) {
-        if let Some(live) = self.live_now() {
-            let closed = live.send(wire::close());
-            let _ = self.clock.by(by, closed.reply()).await;
-        }
-        self.close();
-    }
-
     /// Ends the session. Nobody waits for it.
     pub(crate) fn close(&self) {
         let before = self.state.send_replace(State::Closed);

@@ -10,7 +10,7 @@ use lock_store::{
     Answer, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
     StoreError, StoreErrorKind, SweepingMap,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code, of_code, silent};
@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) holds: Mutex<Holds>,
     /// Wakes the task that ends what is over.
     pub(crate) ends: Notify,
+    /// How many nodes are being deleted that nobody waits for.
+    pub(crate) burials: watch::Sender<usize>,
     /// The keys that are looked at, and whether they have changed since.
     pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
     /// The keys that were taken when they were last asked for.
@@ -119,6 +121,8 @@ impl Inner {
                     // Of several requests, others may have been carried out.
                     return Err(Failure::unknown(of_code(code, &server), link));
                 }
+                // To nobody.
+                Some(Err(Fault::GivenUp)) => return Err(Failure::unknown(silent(&server), link)),
                 Some(Err(Fault::Unreadable)) => {
                     let text = format!("{server}: its answer can't be read");
                     let error = StoreError::new(StoreErrorKind::Refused, text);
@@ -208,6 +212,17 @@ impl Inner {
     /// Deletes a child. False if it was gone.
     pub(crate) async fn delete(&self, live: &Live, path: &str) -> Carried<bool> {
         gone_before(live.send(wire::delete(path)).reply().await.map(drop))
+    }
+
+    /// The child of this owner in a listing, of whichever session.
+    pub(crate) fn find_any(
+        listing: &Listing,
+        owner: Owner,
+        permits: Option<Permits>,
+    ) -> Option<&Child> {
+        let is_it =
+            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
+        listing.children.iter().find(is_it)
     }
 
     /// The child of this owner in a listing, if it is of this session.

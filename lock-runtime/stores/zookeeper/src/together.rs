@@ -2,9 +2,11 @@
 
 use lock_store::{Acquire, AcquiredAll, Granted};
 
+use crate::acquire::Made;
 use crate::connection::{Live, Sent};
 use crate::errors::{Fault, code};
-use crate::names::{self, Child, KeyNode};
+use crate::given_up::GivenUp;
+use crate::names::{self, KeyNode};
 use crate::rank::{Listing, Standing};
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, Part, Request};
@@ -13,8 +15,7 @@ use crate::wire::{self, NodeKind, Part, Request};
 struct Wish<'r> {
     request: &'r Acquire,
     node: KeyNode,
-    /// The request's child, and the transaction that made it.
-    child: Option<(Child, i64)>,
+    child: Option<Made>,
 }
 
 impl Inner {
@@ -22,6 +23,7 @@ impl Inner {
         &self,
         live: &Live,
         requests: &[Acquire],
+        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
         let sent = self.clock.now();
         let wish = |request| Wish {
@@ -37,7 +39,7 @@ impl Inner {
             }
             let claim = &wish.request.claim;
             let found = self.find(live, &wish.node, listing, claim.owner, claim.permits);
-            wish.child = found.await?.map(|(child, stat)| (child, stat.czxid));
+            wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             match listing.rank(claim.permits, place).standing {
                 Standing::Holds => {}
@@ -45,7 +47,7 @@ impl Inner {
                 Standing::Waits(_) => return Ok(AcquiredAll::Busy(at)),
             }
         }
-        let listings = self.create_all(live, &mut wishes).await?;
+        let listings = self.create_all(live, &mut wishes, given_up).await?;
         for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             let refused = match listing.rank(wish.request.claim.permits, place).standing {
@@ -87,7 +89,12 @@ impl Inner {
     }
 
     /// Makes the children that are not there, and lists all.
-    async fn create_all(&self, live: &Live, wishes: &mut [Wish<'_>]) -> Carried<Vec<Listing>> {
+    async fn create_all(
+        &self,
+        live: &Live,
+        wishes: &mut [Wish<'_>],
+        given_up: &GivenUp,
+    ) -> Carried<Vec<Listing>> {
         for is_there in [true, false] {
             if !is_there {
                 for wish in wishes.iter() {
@@ -105,17 +112,17 @@ impl Inner {
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
-            let made = live.send(wire::multi(&creates));
+            let made = given_up.send(live, wire::multi(&creates))?;
             let listings = self.list_all(live, wishes).await?;
             let parts = made.reply().await?.read(wire::parts)?;
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
             let mut is_done = true;
             for (wish, part) in missing.zip(parts) {
                 match part {
-                    Part::Created(path, stat) => {
+                    Part::Created(path) => {
                         let name = path.rsplit('/').next().unwrap_or_default();
                         let child = names::child(name).ok_or(Fault::Unreadable)?;
-                        wish.child = Some((child, stat.czxid));
+                        wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.
                     Part::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,

@@ -52,6 +52,22 @@ impl Inner {
         Ok(base)
     }
 
+    /// Sees to it that the transaction is known that made a child.
+    async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<()> {
+        let path = {
+            let mut holds = self.holds.lock();
+            match holds.get(node, owner) {
+                Some(own) if own.czxid.is_none() => node.child(&own.child.name),
+                _ => return Ok(()),
+            }
+        };
+        let stat = self.stat_of(live, &path).await?;
+        if let Some(own) = self.holds.lock().get(node, owner) {
+            own.czxid = stat.map(|stat| stat.czxid);
+        }
+        Ok(())
+    }
+
     /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
     /// as it was read when the hold was there. A hold that `is_shared` is not the only one.
     pub(crate) async fn mint(
@@ -65,6 +81,7 @@ impl Inner {
     ) -> Carried<Minted> {
         let base = self.base(live, node).await?;
         let count = count.clamp(1, WINDOW);
+        self.learn_czxid(live, node, owner).await?;
         let take = |window: &mut TokenWindow, count: u32| {
             let first = u64::from(window.used);
             window.used += count;
@@ -83,12 +100,14 @@ impl Inner {
                     let rest = count.min(WINDOW - window.used);
                     return Ok(Some(take(window, rest)));
                 }
-                window @ None if stat.is_none_or(|stat| stat.mzxid < own.czxid) => {
-                    let zxid = own.czxid;
-                    let window = window.insert(TokenWindow { zxid, used: 0 });
-                    return Ok(Some(take(window, count)));
+                Some(_) => {}
+                window @ None => {
+                    let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
+                    if let Some(zxid) = own.czxid.filter(is_last) {
+                        let window = window.insert(TokenWindow { zxid, used: 0 });
+                        return Ok(Some(take(window, count)));
+                    }
                 }
-                _ => {}
             }
         }
         let written = live.send(wire::set_data(&node.path, b"", None));

@@ -182,14 +182,16 @@ pub(crate) fn found_children(body: &[u8]) -> Option<(Vec<String>, Stat)> {
 /// One part of a reply to [`multi`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    Created(String, Stat),
+    Created(String),
     Done,
     Failed(i32),
 }
 
-/// The reply to [`multi`]: each part, in the order of the requests.
+/// The reply to [`multi`]: each part, in the order of the requests. Servers differ in whether they
+/// add the `Stat` of what was made.
 pub(crate) fn parts(body: &[u8]) -> Option<Vec<Part>> {
     const ERROR: i32 = -1;
+    const CREATE: i32 = 1;
     const CREATE2: i32 = Verb::Create2 as i32;
     const SET_DATA: i32 = Verb::SetData as i32;
     let mut reader = Reader::new(body);
@@ -201,7 +203,12 @@ pub(crate) fn parts(body: &[u8]) -> Option<Vec<Part>> {
         }
         parts.push(match verb {
             ERROR => Part::Failed(reader.int()?),
-            CREATE2 => Part::Created(reader.text()?, stat(&mut reader)?),
+            CREATE => Part::Created(reader.text()?),
+            CREATE2 => {
+                let path = reader.text()?;
+                stat(&mut reader)?;
+                Part::Created(path)
+            }
             SET_DATA => stat(&mut reader).map(|_| Part::Done)?,
             _ => Part::Done,
         });

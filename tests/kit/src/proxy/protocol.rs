@@ -2,12 +2,14 @@
 
 use crate::postgres_wire::PostgresRequests;
 use crate::resp::{CompleteRequest, RequestParser};
+use crate::zookeeper_wire::ZooKeeperRequests;
 
 /// What passes through a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Protocol {
     Redis,
     Postgres,
+    ZooKeeper,
 }
 
 /// The requests of one connection.
@@ -15,6 +17,7 @@ pub(super) enum Protocol {
 pub(super) enum Requests {
     Redis(RequestParser),
     Postgres(PostgresRequests),
+    ZooKeeper(ZooKeeperRequests),
 }
 
 impl Protocol {
@@ -22,6 +25,7 @@ impl Protocol {
         match self {
             Self::Redis => Requests::Redis(RequestParser::default()),
             Self::Postgres => Requests::Postgres(PostgresRequests::default()),
+            Self::ZooKeeper => Requests::ZooKeeper(ZooKeeperRequests::default()),
         }
     }
 }
@@ -32,6 +36,7 @@ impl Requests {
         match self {
             Self::Redis(requests) => requests.read(chunk),
             Self::Postgres(requests) => requests.read(chunk),
+            Self::ZooKeeper(requests) => requests.read(chunk),
         }
     }
 }

@@ -1,0 +1,161 @@
+//! Wrong URLs, users without rights, and nodes of others.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{Port, ZooKeeperEnsemble};
+
+use crate::client;
+
+async fn refused(url: &str) -> LockError {
+    let builder = LockClient::builder().url(url);
+    let builder = builder.connect_timeout(Duration::from_secs(2));
+    let began = Instant::now();
+    let error = builder.connect().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(10), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn what_can_not_be_reached_is_said_in_time_and_by_its_name() {
+    let nobody = Port::free();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    for (url, says) in [
+        (
+            format!("zookeeper://127.0.0.1:{}/c", nobody.number()),
+            "refused",
+        ),
+        (format!("zookeeper://{silent}/c"), "slow, stands still"),
+        (
+            "zookeeper://nowhere.invalid/c".to_owned(),
+            "can't be resolved",
+        ),
+    ] {
+        let error = refused(&url).await;
+        assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_can_not_be_meant_are_refused() {
+    for (builder, says) in [
+        (
+            LockClient::builder().replicas(1, Duration::from_secs(1)),
+            "`replicas`",
+        ),
+        (
+            LockClient::builder().username("u"),
+            "both user and password",
+        ),
+    ] {
+        let error = builder.url("zookeeper://127.0.0.1/c").connect().await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, LockError::Config { .. }), "{error:?}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_chroot_that_is_not_there_is_refused_and_made_by_a_migration() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("").replace(&servers.chroot(), "/apps/locks");
+    let error = refused(&url).await;
+    let text = error.to_string();
+    assert!(
+        text.contains("does not exist") && text.contains("migrate"),
+        "{text}"
+    );
+    let lazy = LockClient::builder().url(&url).connect_lazy().unwrap();
+    lazy.migrate().await.unwrap();
+    lazy.migrate().await.unwrap();
+    client(&url).await.lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn another_user_can_neither_take_nor_end_locks() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let ports = servers.url("");
+    let as_user = |user: &str| ports.replace("zookeeper://", &format!("zookeeper://{user}@"));
+    let owner = client(&as_user("app:w%40rd")).await;
+    let guard = owner.lock("k").acquire().await.unwrap();
+    for stranger in [ports.clone(), as_user("app:wrong"), as_user("other:word")] {
+        let stranger = client(&stranger).await;
+        for error in [
+            stranger
+                .lock("k")
+                .try_acquire()
+                .await
+                .map(drop)
+                .unwrap_err(),
+            stranger
+                .lock("new")
+                .try_acquire()
+                .await
+                .map(drop)
+                .unwrap_err(),
+            stranger.force_release("k").await.map(drop).unwrap_err(),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains("NoAuth") && !text.contains("w@rd"), "{text}");
+        }
+    }
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let (client, chroot) = (client(&servers.url("")).await, servers.chroot());
+    client.lock("first").run(async {}).await.unwrap();
+    let mut session = servers.session().await;
+    let (data, child) = (
+        format!("{chroot}/lock/data"),
+        format!("{chroot}/lock/child"),
+    );
+    session.create(&data, b"somebody's").await;
+    session.create(&child, b"").await;
+    session.create(&format!("{child}/somebodys"), b"x").await;
+    for key in ["data", "child"] {
+        for error in [
+            client.lock(key).try_acquire().await.map(drop).unwrap_err(),
+            client.lock(key).acquire().await.map(drop).unwrap_err(),
+            client
+                .rw_lock(key)
+                .read()
+                .acquire()
+                .await
+                .map(drop)
+                .unwrap_err(),
+        ] {
+            assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        }
+        assert!(client.force_release(key).await.is_err());
+    }
+    assert_eq!(
+        session.data(&data).await.as_deref(),
+        Some(&b"somebody's"[..])
+    );
+    assert_eq!(session.children(&data).await.len(), 0);
+    assert_eq!(session.children(&child).await, ["somebodys"]);
+}
+
+#[tokio::test]
+async fn health_tells_of_an_ensemble_of_one_and_of_sessions_longer_than_asked() {
+    let servers = ZooKeeperEnsemble::one().await;
+    // Two ticks are the least.
+    let client = client(&servers.url("?session=200ms")).await;
+    let health = client.health().await.unwrap();
+    let [server] = &health.servers[..] else {
+        panic!("{health:?}")
+    };
+    assert!(server.version.starts_with('3'), "{server:?}");
+    let findings: Vec<String> = server.findings.iter().map(ToString::to_string).collect();
+    let has = |text: &str| findings.iter().any(|finding| finding.contains(text));
+    assert!(
+        has("ensemble of one") && has("sessions last at least 1s"),
+        "{findings:?}"
+    );
+}

@@ -1,0 +1,45 @@
+//! ZooKeeper: what happens when servers are killed or stand still, when a client is cut off or
+//! stands still, and when what is there is not what it should be.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod bad_input;
+mod cost;
+mod members;
+mod sessions;
+
+use std::time::Duration;
+
+use lock_runtime::LockClient;
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble};
+
+/// More than a slow machine needs.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn client(url: &str) -> LockClient {
+    let builder = LockClient::builder().url(url).wait(LONG);
+    let builder = builder.command_timeout(Duration::from_secs(2));
+    let builder = builder.connect_timeout(Duration::from_secs(10));
+    builder.connect().await.unwrap()
+}
+
+/// A worker process that is connected.
+async fn worker(url: &str) -> ChildProcess {
+    let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
+    worker.send(&format!("connect {url}"));
+    worker.wait_for("connected").await;
+    worker
+}
+
+/// The number of children at a key of the namespace `lock`.
+async fn children(servers: &ZooKeeperEnsemble, key: &str) -> usize {
+    let path = format!("{}/lock/{key}", servers.chroot());
+    let mut session = servers.session().await;
+    let children = session.children(&path).await.len();
+    session.close().await;
+    children
+}

@@ -1,0 +1,124 @@
+//! An ensemble of three: what the loss of members does to holds.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{ZooKeeperEnsemble, eventually};
+
+use crate::{LONG, client};
+
+#[tokio::test]
+async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
+    let servers = ZooKeeperEnsemble::three().await;
+    let url = servers.url("?tick=500ms");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let mut last = None;
+    for number in 0..3 {
+        // The leader among them.
+        let guard = a.lock("k").fenced().acquire().await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        assert!(Some(token) > last, "{token} after {last:?}");
+        let waiter = tokio::spawn(b.lock("k").fenced().acquire());
+        eventually("it waits", async || {
+            a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+        })
+        .await;
+        servers.kill_member(number);
+        // Longer than an election takes.
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            assert!(guard.is_held(), "member {number}");
+            assert!(!waiter.is_finished());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        guard.release().await.unwrap();
+        let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+        let next = next.unwrap().unwrap();
+        last = next.fencing_token();
+        assert!(last > Some(token), "{last:?} after {token}");
+        next.release().await.unwrap();
+        servers.restart_member(number).await;
+        servers.until_serving().await;
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_holder() {
+    let servers = ZooKeeperEnsemble::three().await;
+    let url = servers.url("?tick=500ms");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").acquire().await.unwrap();
+    let leader = servers.leader().await;
+    servers.pause_member(leader);
+    let others: Vec<u16> = {
+        let ports = servers.ports().into_iter().enumerate();
+        let ports = ports.filter(|(number, _)| *number != leader);
+        ports.map(|(_, port)| port).collect()
+    };
+    // Two are a majority.
+    let url = servers.url_at(&others, "?tick=500ms");
+    let other = LockClient::builder().url(url).connect_lazy().unwrap();
+    eventually("the others have a leader", async || {
+        other.lock("other").run(async {}).await.is_ok()
+    })
+    .await;
+    assert!(guard.is_held(), "the session is longer than an election");
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    servers.resume_member(leader);
+    servers.until_serving().await;
+    assert!(guard.is_held());
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    drop(b.lock("k").acquire().await.unwrap());
+}
+
+#[tokio::test]
+async fn without_a_majority_holds_end_and_nothing_is_granted_until_it_is_back() {
+    let servers = ZooKeeperEnsemble::three().await;
+    let url = servers.url("?tick=500ms&session=4s");
+    let a = client(&url).await;
+    let guard = a.lock("k").acquire().await.unwrap();
+    let leader = servers.leader().await;
+    let [first, second] = [(leader + 1) % 3, (leader + 2) % 3];
+    servers.kill_member(first);
+    servers.kill_member(second);
+    let lost = tokio::time::timeout(Duration::from_secs(6), guard.lost()).await;
+    assert!(
+        lost.is_ok(),
+        "the trust in a session ends with the session at the latest"
+    );
+    let refused = a.lock("other").wait(Duration::from_secs(3)).acquire().await;
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    servers.restart_member(first).await;
+    servers.restart_member(second).await;
+    drop(guard);
+    let again = a.lock("k").acquire().await.unwrap();
+    assert!(again.is_held());
+}
+
+#[tokio::test]
+async fn holds_outlive_a_restart_of_all_members() {
+    let servers = ZooKeeperEnsemble::three().await;
+    let url = servers.url("?tick=500ms&session=60s");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("k").acquire());
+    eventually("it waits", async || {
+        a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+    })
+    .await;
+    for number in 0..3 {
+        servers.kill_member(number);
+    }
+    for number in 0..3 {
+        servers.spawn_member(number);
+    }
+    servers.until_serving().await;
+    assert!(guard.is_held() && !waiter.is_finished());
+    guard.release().await.unwrap();
+    let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+    assert!(next.unwrap().unwrap().is_held());
+}

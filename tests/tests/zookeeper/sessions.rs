@@ -1,0 +1,170 @@
+//! Sessions: how long a hold can be trusted, and what is left of a client that has gone.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use lock_runtime::LockError;
+use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually};
+
+use crate::{LONG, children, client, worker};
+
+/// Of the sessions here.
+const SESSION: Duration = Duration::from_secs(3);
+const OPTIONS: &str = "?tick=500ms&session=3s";
+
+async fn behind_a_proxy() -> (ZooKeeperEnsemble, Proxy) {
+    let servers = ZooKeeperEnsemble::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    (servers, proxy)
+}
+
+#[tokio::test]
+async fn a_hold_is_over_for_its_client_before_the_server_ends_the_session() {
+    let (servers, proxy) = behind_a_proxy().await;
+    for (times, known) in [OPTIONS, "?session=3s"].into_iter().enumerate() {
+        let url = servers.url_at(&[proxy.addr().port()], known);
+        let cut_off = client(&url).await;
+        let guard = cut_off.lock("k").acquire().await.unwrap();
+        // The trust goes on as long as there are answers.
+        let until = Instant::now() + 2 * SESSION;
+        while Instant::now() < until {
+            assert!(guard.is_held(), "{known}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        proxy.freeze();
+        let frozen = Instant::now();
+        guard.lost().await;
+        let after = frozen.elapsed();
+        assert_eq!(children(&servers, "k").await, 1, "{known}: after {after:?}");
+        assert!(!guard.is_held() && after < SESSION, "{known}: {after:?}");
+        let other = client(&servers.url(OPTIONS)).await;
+        drop(other.lock("k").acquire().await.unwrap());
+        proxy.thaw();
+        drop(guard);
+        assert!(times < 2);
+        eventually("nothing is left", async || {
+            children(&servers, "k").await == 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_locks_of_a_killed_process_are_free_when_its_session_ends() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url(OPTIONS);
+    let mut killed = worker(&url).await;
+    killed.send("hold 1 k renew");
+    killed.wait_for("held").await;
+    let other = client(&url).await;
+    let waiter = tokio::spawn(other.lock("k").acquire());
+    eventually("it waits", async || children(&servers, "k").await == 2).await;
+    let began = Instant::now();
+    killed.kill();
+    drop(
+        tokio::time::timeout(LONG, waiter)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap(),
+    );
+    let took = began.elapsed();
+    assert!(took < SESSION * 3, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_process_that_stood_still_for_longer_than_its_session_has_lost_its_locks() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url(OPTIONS);
+    let mut stopped = worker(&url).await;
+    stopped.send("hold 1 k renew ticks");
+    stopped.wait_for("tick").await;
+    stopped.pause();
+    let other = client(&url).await;
+    let guard = other.lock("k").acquire().await.unwrap();
+    let since = lock_testkit::monotonic_nanos();
+    stopped.resume();
+    let failed = stopped.wait_for("failed").await;
+    assert!(failed.text.contains("Lost"), "{failed:?}");
+    for event in stopped.take_events() {
+        let Some(tick) = event.text.strip_prefix("tick 1 ") else {
+            continue;
+        };
+        let at: u64 = tick.parse().unwrap();
+        assert!(at < since, "its body ran beside the next holder");
+    }
+    assert!(guard.is_held());
+    // It goes on in a new session.
+    guard.release().await.unwrap();
+    stopped.send("hold 2 k renew");
+    stopped.wait_for("held 2").await;
+}
+
+#[tokio::test]
+async fn a_waiter_whose_session_ended_waits_on_in_a_new_one() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let holder = client(&servers.url(OPTIONS)).await;
+    let cut_off = client(&servers.url_at(&[proxy.addr().port()], OPTIONS)).await;
+    let guard = holder.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(cut_off.lock("k").acquire());
+    eventually("it waits", async || children(&servers, "k").await == 2).await;
+    proxy.freeze();
+    eventually("its session ends", async || {
+        children(&servers, "k").await == 1
+    })
+    .await;
+    proxy.thaw();
+    eventually("it waits again", async || {
+        children(&servers, "k").await == 2
+    })
+    .await;
+    guard.release().await.unwrap();
+    let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+    assert!(next.unwrap().unwrap().is_held());
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothing() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let url = servers.url_at(&[proxy.addr().port()], OPTIONS);
+    let cut_off = client(&url).await;
+    let guard = cut_off.lock("held").acquire().await.unwrap();
+    for round in 0..30 {
+        proxy.cut_after_next(["CREATE", "DELETE", "CHILDREN"][round % 3]);
+        let one = cut_off.lock("k").wait(LONG).run(async {}).await;
+        assert!(
+            matches!(one, Ok(()) | Err(LockError::Lost { .. })),
+            "round {round}: {one:?}"
+        );
+        proxy.cut();
+    }
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    eventually("nothing is left", async || {
+        children(&servers, "k").await + children(&servers, "held").await == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_kept_after_a_release_ends_in_time_although_its_client_is_gone() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url(OPTIONS);
+    let keep = Duration::from_secs(4);
+    let gone = client(&url).await;
+    gone.lock("k")
+        .hold_at_least(keep)
+        .run(async {})
+        .await
+        .unwrap();
+    let released = Instant::now();
+    gone.shutdown(LONG).await;
+    drop(gone);
+    let other = client(&url).await;
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    drop(other.lock("k").acquire().await.unwrap());
+    let took = released.elapsed();
+    // It counts from when the other has seen it.
+    assert!(took > keep - keep / 10 && took < 3 * keep, "{took:?}");
+}
