@@ -290,7 +290,10 @@ impl EtcdCluster {
         let found = self.gateway().await.below(&below).await;
         let mut found = found.expect("it answers");
         // The namespaces' own are no locks.
-        found.retain(|(key, _)| key.split('/').nth(2) != Some("%"));
+        found.retain(|(key, _)| {
+            let mut parts = key.split('/').skip(1);
+            parts.next() != Some("%mail") && parts.next() != Some("%")
+        });
         found
     }
 
@@ -371,6 +374,27 @@ impl StoreUnderTest for EtcdCluster {
 
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(async { self.locks().await.len() })
+    }
+
+    /// A lease is its client's own business.
+    fn tells_rest(&self) -> bool {
+        false
+    }
+
+    fn can_barge(&self) -> bool {
+        false
+    }
+
+    fn channels(&self) -> Asks<'_, usize> {
+        Box::pin(async {
+            let below = format!("{}/%mail/", self.prefix());
+            let found = self.gateway().await.below(&below).await;
+            let found = found.expect("it answers");
+            found
+                .iter()
+                .filter(|(key, _)| key.ends_with("/here"))
+                .count()
+        })
     }
 
     fn pause(&self) -> bool {

@@ -10,6 +10,7 @@ use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
 
 use crate::connection::{Flight, Live, is_lease_gone};
 use crate::errors::Fault;
+use crate::given_up::GivenUp;
 use crate::holds::{Own, Part};
 use crate::names::{self, Child, KeyNode, Place};
 use crate::rank::{Listing, Rank, Standing};
@@ -28,12 +29,17 @@ pub(crate) struct Asking<'r> {
 }
 
 impl Inner {
-    pub(crate) async fn acquire(&self, live: &Arc<Live>, request: &Acquire) -> Carried<Acquired> {
+    pub(crate) async fn acquire(
+        &self,
+        live: &Arc<Live>,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Acquired> {
         let owner = request.claim.owner;
         let asking = &Asking {
             node: self.node(&request.claim.key),
             request,
-            flight: Arc::new(live.begin(vec![owner]).await),
+            flight: given_up.begin(live, vec![owner]).await?,
             sent: self.clock.now(),
         };
         let node = &asking.node;
@@ -192,7 +198,7 @@ impl Inner {
             return self.undo(live, asking, &child, busy(&rank, false)).await;
         }
         self.wait(node, request, &child);
-        self.watch(live, node, obstacle, listing.revision);
+        self.watch(live, node, child.permits, obstacle, listing.revision);
         Ok(busy(&rank, true))
     }
 

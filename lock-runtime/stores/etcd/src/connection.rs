@@ -105,6 +105,15 @@ pub(crate) struct Watch {
     /// All keys that begin so.
     pub(crate) is_prefix: bool,
     pub(crate) start: i64,
+    pub(crate) what: Watched,
+}
+
+/// The changes that a watch waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Ends,
+    News,
+    Both,
 }
 
 /// A connection that is up, as those see it who use it.

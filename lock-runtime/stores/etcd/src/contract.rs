@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, Fenced, Finished,
-    FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreFuture,
+    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage,
+    Fenced, Finished, FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::connection::Live;
@@ -14,58 +14,58 @@ use crate::store::EtcdStore;
 
 impl Store for EtcdStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move {
-            let request = &request;
-            let acquire = async |live: Arc<_>| self.0.acquire(&live, request).await;
-            self.carry_out(by, acquire).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.acquire(&live, &request, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(async move {
-            let holds = &holds;
-            let renew = async |live: Arc<_>| self.0.renew(&live, holds).await;
-            self.carry_out(by, renew).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.renew(&live, &holds, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(async move {
-            let requests = &requests;
-            let acquire = async |live: Arc<_>| self.0.acquire_all(&live, requests).await;
-            self.carry_out(by, acquire).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.acquire_all(&live, &requests, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(async move {
-            let claim = &claim;
-            let fence = async |live: Arc<_>| self.0.fence(&live, claim).await;
-            self.carry_out(by, fence).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.fence(&live, &claim, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(async move {
-            let requests = &requests;
-            let release = async |live: Arc<_>| self.0.release(&live, requests).await;
-            self.carry_out(by, release).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.release(&live, &requests, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(async move {
-            let claim = &claim;
-            let shrink = async |live: Arc<_>| self.0.shrink(&live, claim, permits).await;
-            self.carry_out(by, shrink).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.shrink(&live, &claim, permits, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(async move {
-            let request = &request;
-            let abandon = async |live: Arc<_>| self.0.abandon(&live, request).await;
-            self.carry_out(by, abandon).await
+        let me = Arc::clone(&self.0);
+        self.in_a_task(move |given_up| async move {
+            let carried = async |live: Arc<_>| me.abandon(&live, &request, &given_up).await;
+            me.carry_out(by, carried).await
         })
     }
 
@@ -97,6 +97,15 @@ impl Store for EtcdStore {
         capabilities(self.settings.session)
     }
 
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        Box::pin(async move {
+            let message = &message;
+            let tell = async |live: Arc<_>| self.0.tell(&live, to, message).await;
+            let told = self.carry_out(by, tell).await;
+            told.map(|told| told.value).map_err(|failure| failure.error)
+        })
+    }
+
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             // A reading that a majority of the members stands behind.
@@ -125,7 +134,7 @@ impl Store for EtcdStore {
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(async move { self.session.finish(by).await })
+        Box::pin(async move { self.0.finish(by).await })
     }
 
     fn close(&self) {
@@ -148,7 +157,6 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no("latches are not available on etcd; use another engine for them");
-    can.tells = false;
     can.lingers = Lingers::Lease;
     // What is under way in a session ends with it. Servers may grant a longer one than asked for.
     can.late = Some(session.max(LATE));

@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     Refused(Status),
     /// The server's answer can't be read.
     Unreadable,
+    /// Nobody wants it any more.
+    GivenUp,
     /// It asks for more than there can be, and was not sent.
     Limit(StoreError),
 }

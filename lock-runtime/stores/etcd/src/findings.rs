@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
+use lock_store::{Clock, Finding, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
+use tokio::task::JoinSet;
 
 use crate::connection::Live;
 use crate::dial::error_of;
@@ -39,8 +40,13 @@ impl Inner {
             let host = host.clone();
             async move {
                 let sent = self.clock.now();
-                let answer = self.clock.by(by, ask(self, transport, &host)).await;
+                // On the client's own runtime: who asks may have none.
+                let asked = ask(self.clock.clone(), transport.clone(), host.clone());
+                let mut running = JoinSet::new();
+                running.spawn_on(asked, self.clock.handle());
+                let answer = self.clock.by(by, running.join_next()).await;
                 let round_trip = self.clock.now() - sent;
+                let answer = answer.flatten().and_then(Result::ok);
                 let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
                 (host, answer, round_trip)
             }
@@ -124,7 +130,7 @@ struct Said {
     metrics: String,
 }
 
-async fn ask(inner: &Inner, transport: &Transport, host: &Host) -> Result<Said, StoreError> {
+async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<Said, StoreError> {
     let server = host.to_string();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
     let mut found = lookup_host((host.name.clone(), host.port))
@@ -138,7 +144,7 @@ async fn ask(inner: &Inner, transport: &Transport, host: &Host) -> Result<Said, 
         .map_err(failed)?;
     let handshake = h2::client::handshake(stream).await;
     let (send, connection) = handshake.map_err(|_| strange(&server))?;
-    let driven = inner.clock.handle().spawn(async move {
+    let driven = clock.handle().spawn(async move {
         let _ = connection.await;
     });
     let channel = Channel::new(send, format!("{}://{host}", transport.scheme()));

@@ -135,6 +135,12 @@ impl Holds {
         self.watched.clear();
     }
 
+    /// Whether there is a hold under this lease.
+    pub(crate) fn has_hold_on(&self, lease: i64) -> bool {
+        let mut all = self.own.values();
+        all.any(|own| own.child.lease == lease && !own.waits())
+    }
+
     /// The lease is over, and all that was under it.
     pub(crate) fn end_lease(&mut self, lease: i64) {
         self.own.retain(|_, own| own.child.lease != lease);

@@ -90,11 +90,6 @@ impl Leases {
         self.0.lock().keys().copied().collect()
     }
 
-    /// They are over, all.
-    pub(crate) fn clear(&self) {
-        self.0.lock().clear();
-    }
-
     /// Those that are to be kept alive now. Notes that they were asked.
     pub(crate) fn ask(&self, now: Instant) -> Vec<i64> {
         let mut all = self.0.lock();

@@ -1,6 +1,7 @@
 //! From a URL to a store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
 use tokio::sync::{Notify, mpsc};
@@ -63,6 +64,7 @@ pub fn open(
         looks: Mutex::default(),
         bases: Mutex::default(),
         granting: tokio::sync::Mutex::default(),
+        letters: AtomicU64::new(0),
     });
     clock.spawn(Arc::clone(&inner).attend(news));
     clock.spawn(Arc::clone(&inner).end_in_time());

@@ -7,6 +7,7 @@ use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Flight, Live};
+use crate::given_up::GivenUp;
 use crate::holds::{Own, Part};
 use crate::names::{self, Child, KeyNode};
 use crate::rank::{Listing, Standing};
@@ -26,22 +27,33 @@ impl Inner {
         (is_held && is_part(own.child.permits, claim.permits)).then(|| own.clone())
     }
 
-    async fn begin(&self, live: &Arc<Live>, claim: &Claim) -> (KeyNode, Arc<Flight>) {
-        let flight = live.begin(vec![claim.owner]).await;
-        (self.node(&claim.key), Arc::new(flight))
+    async fn begin(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        given_up: &GivenUp,
+    ) -> Carried<(KeyNode, Arc<Flight>)> {
+        let flight = given_up.begin(live, vec![claim.owner]).await?;
+        Ok((self.node(&claim.key), flight))
     }
 
     pub(crate) async fn release(
         &self,
         live: &Arc<Live>,
         requests: &[Release],
+        given_up: &GivenUp,
     ) -> Carried<Vec<Released>> {
-        let release = |request| self.release_one(live, request);
+        let release = |request| self.release_one(live, request, given_up);
         try_join_all(requests.iter().map(release)).await
     }
 
-    async fn release_one(&self, live: &Arc<Live>, request: &Release) -> Carried<Released> {
-        let (node, flight) = self.begin(live, &request.claim).await;
+    async fn release_one(
+        &self,
+        live: &Arc<Live>,
+        request: &Release,
+        given_up: &GivenUp,
+    ) -> Carried<Released> {
+        let (node, flight) = self.begin(live, &request.claim, given_up).await?;
         let child = match self.held(&node, &request.claim) {
             Some(own) => own.child,
             // One whose making had an unknown outcome.
@@ -96,9 +108,14 @@ impl Inner {
         (rank.standing == Standing::Holds).then_some(child)
     }
 
-    pub(crate) async fn abandon(&self, live: &Arc<Live>, request: &Acquire) -> Carried<Released> {
+    pub(crate) async fn abandon(
+        &self,
+        live: &Arc<Live>,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Released> {
         let claim = &request.claim;
-        let (node, flight) = self.begin(live, claim).await;
+        let (node, flight) = self.begin(live, claim, given_up).await?;
         let listing = self.list(live, &node).await?;
         let Some(child) = self.find(&listing, claim.owner, claim.permits) else {
             self.holds.lock().remove(&node, claim.owner);
@@ -115,6 +132,7 @@ impl Inner {
         &self,
         live: &Arc<Live>,
         renewals: &[Renewal],
+        given_up: &GivenUp,
     ) -> Carried<Vec<Renewed>> {
         let asked = self.clock.now();
         let mut renewed = vec![Renewed::Gone; renewals.len()];
@@ -137,7 +155,9 @@ impl Inner {
             }
         }
         let looked = looks.chunks(AT_ONCE).map(|some| self.look_for(live, some));
-        let moved = moves.iter().map(|wish| self.move_hold(live, wish));
+        let moved = moves
+            .iter()
+            .map(|wish| self.move_hold(live, wish, given_up));
         let (looked, moved) =
             futures_util::future::try_join(try_join_all(looked), try_join_all(moved)).await?;
         let there = looked.into_iter().flatten().chain(moved);
@@ -174,8 +194,13 @@ impl Inner {
     }
 
     /// Puts a hold under a lease that is long enough.
-    async fn move_hold(&self, live: &Arc<Live>, wish: &Wish<'_>) -> Carried<bool> {
-        let flight = Arc::new(live.begin(vec![wish.child.owner]).await);
+    async fn move_hold(
+        &self,
+        live: &Arc<Live>,
+        wish: &Wish<'_>,
+        given_up: &GivenUp,
+    ) -> Carried<bool> {
+        let flight = given_up.begin(live, vec![wish.child.owner]).await?;
         let lease = self.lease_for(live, wish.renewal.lease).await?;
         let moved = self.rewrite(live, &wish.node, &wish.child, lease, &flight);
         Ok(moved.await?.is_some())
@@ -207,8 +232,13 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn fence(&self, live: &Arc<Live>, claim: &Claim) -> Carried<Fenced> {
-        let (node, flight) = self.begin(live, claim).await;
+    pub(crate) async fn fence(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        given_up: &GivenUp,
+    ) -> Carried<Fenced> {
+        let (node, flight) = self.begin(live, claim, given_up).await?;
         let listing = self.list(live, &node).await?;
         if listing.is_foreign {
             return Ok(Fenced::Conflict);
@@ -235,8 +265,9 @@ impl Inner {
         live: &Arc<Live>,
         claim: &Claim,
         permits: u32,
+        given_up: &GivenUp,
     ) -> Carried<Released> {
-        let (node, flight) = self.begin(live, claim).await;
+        let (node, flight) = self.begin(live, claim, given_up).await?;
         let listing = self.list(live, &node).await?;
         let mut rest = claim.clone();
         if let Some(part) = &mut rest.permits {

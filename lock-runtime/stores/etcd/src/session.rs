@@ -17,7 +17,7 @@ use crate::errors::{gone, silent};
 use crate::grpc::{CallError, Channel};
 use crate::leases::Leases;
 use crate::streams;
-use crate::wire::{HeaderReply, LeaseGrant, LeaseId, LeaseReply, PutRequest, path};
+use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
 
 /// What a session tells its store.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) enum News {
 
 /// Whether there is a connection.
 #[derive(Clone)]
-enum State {
+enum SessionState {
     /// After this many attempts that failed, the last with this error.
     Down(u64, Option<StoreError>),
     Up(Arc<Live>),
@@ -47,7 +47,7 @@ pub(crate) struct Session {
     clock: Clock,
     listener: Weak<dyn Listener>,
     news: mpsc::UnboundedSender<News>,
-    state: watch::Sender<State>,
+    state: watch::Sender<SessionState>,
     pub(crate) leases: Leases,
     /// The session's key.
     key: String,
@@ -79,7 +79,7 @@ impl Session {
             dialer,
             listener,
             news,
-            state: watch::Sender::new(State::Down(0, None)),
+            state: watch::Sender::new(SessionState::Down(0, None)),
             leases: Leases::default(),
             key,
             lease: Mutex::new(None),
@@ -107,75 +107,47 @@ impl Session {
     /// The connection, if there is one now.
     pub(crate) fn live_now(&self) -> Option<Arc<Live>> {
         match &*self.state.borrow() {
-            State::Up(live) => Some(Arc::clone(live)),
-            State::Down(..) | State::Closed => None,
+            SessionState::Up(live) => Some(Arc::clone(live)),
+            SessionState::Down(..) | SessionState::Closed => None,
         }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Closed)
+        matches!(&*self.state.borrow(), SessionState::Closed)
     }
 
     /// The connection. Waits for the end of the next attempt to connect if there is none.
     pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
         let mut states = self.state.subscribe();
         let before = match &*states.borrow_and_update() {
-            State::Up(live) => return Ok(Arc::clone(live)),
-            State::Down(_, Some(error)) if !error.kind().is_transient() => {
+            SessionState::Up(live) => return Ok(Arc::clone(live)),
+            SessionState::Down(_, Some(error)) if !error.kind().is_transient() => {
                 return Err(error.clone());
             }
-            State::Down(failures, _) => *failures,
-            State::Closed => return Err(gone(&self.server, "the client is closed")),
+            SessionState::Down(failures, _) => *failures,
+            SessionState::Closed => return Err(gone(&self.server, "the client is closed")),
         };
         let ended = states.wait_for(|state| match state {
-            State::Up(_) | State::Closed => true,
-            State::Down(failures, _) => *failures > before,
+            SessionState::Up(_) | SessionState::Closed => true,
+            SessionState::Down(failures, _) => *failures > before,
         });
         let state = match self.clock.by(by, ended).await {
             Some(Ok(state)) => state.clone(),
-            Some(Err(_)) => State::Closed,
+            Some(Err(_)) => SessionState::Closed,
             None => self.state.borrow().clone(),
         };
         match state {
-            State::Up(live) => Ok(live),
-            State::Down(_, Some(error)) => Err(error),
-            State::Down(_, None) => Err(silent(&self.server)),
-            State::Closed => Err(gone(&self.server, "the client is closed")),
+            SessionState::Up(live) => Ok(live),
+            SessionState::Down(_, Some(error)) => Err(error),
+            SessionState::Down(_, None) => Err(silent(&self.server)),
+            SessionState::Closed => Err(gone(&self.server, "the client is closed")),
         }
     }
 
-    /// Ends the session and the leases, and waits for the server's word.
-    pub(crate) async fn finish(&self, by: Instant) {
-        if let Some(live) = self.live_now() {
-            let revoked = self.leases.all().into_iter().map(|id| {
-                let live = Arc::clone(&live);
-                async move {
-                    let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
-                    let _ = revoked.await;
-                }
-            });
-            let all = futures_util::future::join_all(revoked);
-            let _ = self.clock.by(by, all).await;
-            // There is nothing more to end.
-            self.leases.clear();
-        }
-        self.close();
-    }
-
-    /// Ends the session. Nobody waits for it.
+    /// There are no more connections after the present one.
     pub(crate) fn close(&self) {
-        let before = self.state.send_replace(State::Closed);
+        self.state.send_replace(SessionState::Closed);
         let _ = self.news.send(News::Closed);
-        if let State::Up(live) = before {
-            let ids = self.leases.all();
-            self.clock.spawn(async move {
-                for id in ids {
-                    let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
-                    let _ = revoked.await;
-                }
-                live.end(gone(&live.server, "the client is closed"));
-            });
-        }
     }
 
     /// Connects, again and again, until it is closed.
@@ -184,7 +156,7 @@ impl Session {
         let mut was_up = false;
         while !self.is_closed() {
             let mut states = self.state.subscribe();
-            let closed = states.wait_for(|state| matches!(state, State::Closed));
+            let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
             let dialed = tokio::select! {
                 dialed = self.dialer.dial() => dialed,
                 _ = closed => return,
@@ -315,25 +287,30 @@ impl Session {
         );
     }
 
-    async fn fail(&self, failures: u32, error: StoreError, states: &mut watch::Receiver<State>) {
+    async fn fail(
+        &self,
+        failures: u32,
+        error: StoreError,
+        states: &mut watch::Receiver<SessionState>,
+    ) {
         let pause = match error.kind().is_transient() {
             true => backoff(failures),
             false => LATER,
         };
         self.step_down(&error);
         let until = self.clock.now() + pause;
-        let closed = states.wait_for(|state| matches!(state, State::Closed));
+        let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
         let _ = self.clock.by(until, closed).await.is_some();
     }
 
     fn step_down(&self, error: &StoreError) {
         self.state.send_if_modified(|state| {
             let failures = match state {
-                State::Closed => return false,
-                State::Down(failures, _) => *failures,
-                State::Up(_) => 0,
+                SessionState::Closed => return false,
+                SessionState::Down(failures, _) => *failures,
+                SessionState::Up(_) => 0,
             };
-            *state = State::Down(failures + 1, Some(error.clone()));
+            *state = SessionState::Down(failures + 1, Some(error.clone()));
             true
         });
     }
@@ -344,9 +321,9 @@ impl Session {
         let (watches, mut wanted) = mpsc::unbounded_channel();
         let live = Arc::new(Live::new(begin, watches));
         let is_open = self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, State::Closed);
+            let is_open = !matches!(state, SessionState::Closed);
             if is_open {
-                *state = State::Up(Arc::clone(&live));
+                *state = SessionState::Up(Arc::clone(&live));
             }
             is_open
         });
@@ -370,9 +347,9 @@ impl Session {
         };
         // Before anybody hears of it: who asks again waits for the next connection.
         self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, State::Closed);
+            let is_open = !matches!(state, SessionState::Closed);
             if is_open {
-                *state = State::Down(0, None);
+                *state = SessionState::Down(0, None);
             }
             is_open
         });

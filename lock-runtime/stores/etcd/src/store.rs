@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use lock_store::{
 use tokio::sync::Notify;
 
 use crate::connection::{Flight, Live, Outcome};
-use crate::errors::{Fault, of_status, silent, strange};
+use crate::errors::{Fault, gone, of_status, silent, strange};
 use crate::holds::Holds;
 use crate::leases::seconds_for;
 use crate::names::{self, Child, KeyNode};
@@ -22,7 +23,7 @@ use crate::session::Session;
 use crate::tokens::Base;
 use crate::transport::Transport;
 use crate::url::Settings;
-use crate::wire::{self, LeaseGrant, LeaseReply, RequestOp, path};
+use crate::wire::{self, HeaderReply, LeaseGrant, LeaseId, LeaseReply, RequestOp, path};
 
 /// The client's handle. What it does goes on in [`Inner`], which ends with this.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) struct Inner {
     pub(crate) bases: Mutex<HashMap<String, (i64, Base)>>,
     /// One asks for a lease at a time.
     pub(crate) granting: tokio::sync::Mutex<()>,
+    /// How many messages this client has sent to others.
+    pub(crate) letters: AtomicU64,
 }
 
 impl fmt::Debug for Inner {
@@ -75,10 +78,41 @@ impl fmt::Debug for Inner {
 pub(crate) type Carried<T> = Result<T, Fault>;
 
 impl Inner {
-    /// Ends the session, and the tasks.
+    /// Ends the session, and the tasks. Nobody waits for it.
     pub(crate) fn close(&self) {
+        if let Some(live) = self.session.live_now() {
+            let unheld = self.unheld();
+            self.clock.spawn(async move {
+                for id in unheld {
+                    revoke(&live, id).await;
+                }
+                live.end(gone(&live.server, "the client is closed"));
+            });
+        }
         self.session.close();
         self.ends.notify_one();
+    }
+
+    /// Ends the session and the leases that nothing is held on, and waits for the servers' word.
+    pub(crate) async fn finish(&self, by: Instant) {
+        if let Some(live) = self.session.live_now() {
+            let revoked = self.unheld().into_iter().map(|id| {
+                let live = Arc::clone(&live);
+                async move { revoke(&live, id).await }
+            });
+            let all = futures_util::future::join_all(revoked);
+            let _ = self.clock.by(by, all).await;
+        }
+        self.session.close();
+        self.ends.notify_one();
+    }
+
+    /// The leases that nothing is held on. A hold outlives its client, as its lease says.
+    fn unheld(&self) -> Vec<i64> {
+        let holds = self.holds.lock();
+        let mut all = self.session.leases.all();
+        all.retain(|id| !holds.has_hold_on(*id));
+        all
     }
 
     pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
@@ -115,6 +149,10 @@ impl Inner {
                 }
                 Some(Err(Fault::Unreadable)) => {
                     return Err(Failure::unknown(strange(&server), link));
+                }
+                Some(Err(Fault::GivenUp)) => {
+                    // Nobody reads this.
+                    return Err(Failure::unknown(silent(&server), link));
                 }
                 Some(Err(Fault::Limit(error))) => return Err(Failure::without_effect(error)),
             }
@@ -193,10 +231,7 @@ impl Inner {
         self.session.leases.remove(lease);
         self.holds.lock().end_lease(lease);
         if lease == live.epoch.lease {
-            live.end(crate::errors::gone(
-                &live.server,
-                "the client's session is over",
-            ));
+            live.end(gone(&live.server, "the client's session is over"));
         }
     }
 
@@ -249,6 +284,13 @@ impl Inner {
         let deleted = live.txn(same, delete, Vec::new(), flight).await?;
         Ok(deleted.succeeded)
     }
+}
+
+/// Ends a lease, and all that is under it.
+async fn revoke(live: &Arc<Live>, id: i64) {
+    // If it fails, it ends by itself.
+    let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
+    let _ = revoked.await;
 }
 
 /// What reads a key's requests, and what may be there of another program.

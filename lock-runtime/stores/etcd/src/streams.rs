@@ -6,15 +6,15 @@ use std::time::Duration;
 use lock_store::{Clock, StoreError};
 use tokio::sync::mpsc;
 
-use crate::connection::{Live, Watch};
+use crate::connection::{Live, Watch, Watched};
 use crate::dial::error_of;
 use crate::errors::{gone, silent};
 use crate::leases::Leases;
 use crate::session::News;
 use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};
 
-/// No put is watched for.
 const NO_PUT: i32 = 0;
+const NO_DELETE: i32 = 1;
 
 /// Keeps the leases alive, until the connection ends.
 pub(crate) async fn keep_alive(
@@ -94,7 +94,11 @@ pub(crate) async fn watch(
                     false => Vec::new(),
                 },
                 start: watch.start,
-                filters: vec![NO_PUT],
+                filters: match watch.what {
+                    Watched::Ends => vec![NO_PUT],
+                    Watched::News => vec![NO_DELETE],
+                    Watched::Both => Vec::new(),
+                },
                 id: last,
             };
             paths.insert(last, watch.path);

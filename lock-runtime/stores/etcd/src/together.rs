@@ -8,6 +8,7 @@ use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 use crate::acquire::Asking;
 use crate::connection::{Live, is_lease_gone};
 use crate::errors::{Fault, too_many};
+use crate::given_up::GivenUp;
 use crate::names::{self, Child, Place};
 use crate::rank::{Listing, Standing};
 use crate::store::{Carried, Inner, reads};
@@ -25,12 +26,13 @@ impl Inner {
         &self,
         live: &Arc<Live>,
         requests: &[Acquire],
+        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
         if requests.len() > MOST {
             return Err(Fault::Limit(too_many(requests.len(), MOST)));
         }
         let owners = requests.iter().map(|request| request.claim.owner);
-        let flight = Arc::new(live.begin(owners.collect()).await);
+        let flight = given_up.begin(live, owners.collect()).await?;
         let sent = self.clock.now();
         let all = requests.iter().map(|request| Asking {
             node: self.node(&request.claim.key),

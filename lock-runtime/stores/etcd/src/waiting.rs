@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use lock_store::timing::trusted;
-use lock_store::{HandedOver, Instant, Trust};
+use lock_store::{HandedOver, Instant, Permits, Trust};
 use tokio::sync::mpsc;
 
-use crate::connection::{Live, Watch};
+use crate::connection::{Live, Watch, Watched};
 use crate::holds::Part;
 use crate::names::{Child, KeyNode};
 use crate::rank::{Listing, Obstacle, Standing};
@@ -16,7 +16,14 @@ use crate::store::{Carried, Inner};
 
 impl Inner {
     /// Watches what is in the way, from the revision on at which it was there: no change is missed.
-    pub(crate) fn watch(&self, live: &Live, node: &KeyNode, obstacle: &Obstacle, revision: i64) {
+    pub(crate) fn watch(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        permits: Option<Permits>,
+        obstacle: &Obstacle,
+        revision: i64,
+    ) {
         let (path, is_prefix) = match obstacle {
             Obstacle::Child(name) => (node.child(name), false),
             Obstacle::Children => (node.below(), true),
@@ -27,6 +34,11 @@ impl Inner {
                 path,
                 is_prefix,
                 start: revision + 1,
+                // A hold in shares may become smaller.
+                what: match permits {
+                    None => Watched::Ends,
+                    Some(_) => Watched::Both,
+                },
             });
         }
     }
@@ -35,6 +47,9 @@ impl Inner {
     pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
         while let Some(news) = news.recv().await {
             match news {
+                News::Changed(path) if path == self.mailbox_of(self.client) => {
+                    self.mind_mailbox(false);
+                }
                 News::Changed(path) => {
                     let nodes = self.holds.lock().changed(&path);
                     for node in nodes {
@@ -42,6 +57,7 @@ impl Inner {
                     }
                 }
                 News::Up => {
+                    self.mind_mailbox(true);
                     let nodes = {
                         let mut holds = self.holds.lock();
                         holds.unwatch();
@@ -115,7 +131,7 @@ impl Inner {
             match listing.rank(child.permits, Some(child.place)).standing {
                 Standing::Holds => self.hand_over(live, node, child, &listing, sent).await?,
                 Standing::Waits(obstacle) => {
-                    self.watch(live, node, &obstacle, listing.revision);
+                    self.watch(live, node, child.permits, &obstacle, listing.revision);
                 }
                 // It learns of that when it asks again.
                 Standing::OtherKind => {}

@@ -1,0 +1,67 @@
+//! Operations go on when nobody polls them, and begin nothing when their caller has given them up.
+//!
+//! The engine undoes an operation that was dropped. What undoes it waits until the calls of its
+//! owner are over ([`Flight`](crate::connection::Flight)). So nothing may begin after the drop.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lock_store::{Answer, Failure, Owner, StoreFuture};
+use tokio::sync::oneshot;
+
+use crate::connection::{Flight, Live};
+use crate::errors::{Fault, gone};
+use crate::store::{Carried, EtcdStore};
+
+/// Whether the caller of an operation has given it up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GivenUp(Arc<AtomicBool>);
+
+impl GivenUp {
+    /// Begins what an operation does for these owners, unless nobody wants it any more.
+    pub(crate) async fn begin(&self, live: &Arc<Live>, owners: Vec<Owner>) -> Carried<Arc<Flight>> {
+        let flight = live.begin(owners).await;
+        match self.0.load(Ordering::Acquire) {
+            false => Ok(Arc::new(flight)),
+            true => Err(Fault::GivenUp),
+        }
+    }
+}
+
+/// Gives an operation up when it is dropped.
+struct Caller(GivenUp);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Release);
+    }
+}
+
+impl EtcdStore {
+    /// Carries an operation out in a task of the client.
+    pub(crate) fn in_a_task<T, F>(
+        &self,
+        operation: impl FnOnce(GivenUp) -> F + Send + 'static,
+    ) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
+    {
+        Box::pin(async move {
+            let given_up = GivenUp::default();
+            let caller = Caller(given_up.clone());
+            let (answered, answer) = oneshot::channel();
+            let running = operation(given_up);
+            self.clock.spawn(async move {
+                let _ = answered.send(running.await);
+            });
+            let answer = answer.await;
+            drop(caller);
+            answer.unwrap_or_else(|_| {
+                let error = gone(&self.settings.server, "the client is closed");
+                Err(Failure::unknown(error, self.session.link()))
+            })
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Messages from client to client: each has keys for them, of which one of its session says that it
+//! listens. A message is a key of its sender's session, which the receiver deletes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use lock_store::{ClientId, ClientMessage};
+
+use crate::connection::{Live, Watch, Watched};
+use crate::errors::Fault;
+use crate::letter::Letter;
+use crate::store::{Carried, Inner};
+use crate::wire::{self, Op, PutRequest, RequestOp};
+
+/// Beside the namespaces. No escaped name is like it.
+const MAIL: &str = "%mail";
+/// The key that says that a client listens.
+const HERE: &str = "here";
+
+impl Inner {
+    /// What the keys for this client's messages begin with.
+    pub(crate) fn mailbox_of(&self, client: ClientId) -> String {
+        format!("{}{MAIL}/{:032x}/", self.settings.prefix, client.0)
+    }
+
+    /// Says that the client listens. Over each connection anew.
+    async fn listen(&self, live: &Arc<Live>) -> Carried<()> {
+        let here = format!("{}{HERE}", self.mailbox_of(self.client));
+        let put = vec![wire::put(&here, "", live.epoch.lease)];
+        live.txn(Vec::new(), put, Vec::new(), None).await?;
+        self.collect(live).await
+    }
+
+    /// Reads what has come, and watches for more.
+    async fn collect(&self, live: &Arc<Live>) -> Carried<()> {
+        let below = self.mailbox_of(self.client);
+        let read = vec![wire::get_below(&below)];
+        let mut read = live.txn(Vec::new(), read, Vec::new(), None).await?;
+        let found = read.found()?;
+        let _ = live.watches.send(Watch {
+            path: below.clone(),
+            is_prefix: true,
+            start: read.header.revision + 1,
+            what: Watched::News,
+        });
+        let here = format!("{below}{HERE}").into_bytes();
+        for kv in found.iter().filter(|kv| kv.key != here) {
+            let name = String::from_utf8_lossy(&kv.key);
+            let delete = vec![wire::delete(&name)];
+            live.txn(Vec::new(), delete, Vec::new(), None).await?;
+            let message = Letter::read(&kv.value);
+            let message = message.and_then(|letter| letter.message_for(&self.namespace));
+            if let Some(message) = message
+                && let Some(listener) = self.listener.upgrade()
+            {
+                listener.told(message);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if that client listens.
+    pub(crate) async fn tell(
+        &self,
+        live: &Arc<Live>,
+        to: ClientId,
+        message: &ClientMessage,
+    ) -> Carried<bool> {
+        let below = self.mailbox_of(to);
+        let here = vec![wire::get(&format!("{below}{HERE}"))];
+        let mut read = live.txn(Vec::new(), here, Vec::new(), None).await?;
+        if read.found()?.is_empty() {
+            return Ok(false);
+        }
+        let namespace = message.key().namespace().unwrap_or(&self.namespace);
+        let letter = Letter {
+            namespace: namespace.to_string(),
+            message: message.clone(),
+        };
+        let number = self.letters.fetch_add(1, Ordering::Relaxed);
+        let key = format!("{below}{:032x}-{number:016x}", self.client.0);
+        let put = Op::Put(PutRequest {
+            key: key.into(),
+            value: letter.write(),
+            lease: live.epoch.lease,
+        });
+        let put = vec![RequestOp { op: Some(put) }];
+        live.txn(Vec::new(), put, Vec::new(), None).await?;
+        Ok(true)
+    }
+
+    /// Listens, or collects what has come, in a task.
+    pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
+        let me = Arc::clone(self);
+        self.clock.spawn(async move {
+            let Some(live) = me.session.live_now() else {
+                return;
+            };
+            let minded = match is_new {
+                true => me.listen(&live).await,
+                false => me.collect(&live).await,
+            };
+            if let Err(Fault::Refused(status)) = minded {
+                let why = status.message;
+                tracing::debug!(why, "no messages from other clients can be heard");
+            }
+        });
+    }
+}
