@@ -35,18 +35,24 @@ impl Inner {
     /// Deletes a key, in a task, as often as it takes, unless it is another by now.
     pub(crate) fn bury(self: &Arc<Self>, path: String, condition: Compare) {
         let me = Arc::clone(self);
+        self.burials.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
-            while !me.session.is_closed() {
-                let by = me.clock.now() + LIMIT;
-                if let Ok(live) = me.session.live(by).await {
-                    let delete = vec![wire::delete(&path)];
-                    let deleted = live.txn(vec![condition.clone()], delete, Vec::new(), None);
-                    if matches!(me.clock.by(by, deleted).await, Some(Ok(_))) {
-                        return;
-                    }
-                }
-                me.clock.sleep_until(me.clock.now() + PAUSE).await;
-            }
+            me.delete_if(&path, &condition).await;
+            me.burials.send_modify(|burials| *burials -= 1);
         });
+    }
+
+    async fn delete_if(&self, path: &str, condition: &Compare) {
+        while !self.session.is_closed() {
+            let by = self.clock.now() + LIMIT;
+            if let Ok(live) = self.session.live(by).await {
+                let delete = vec![wire::delete(path)];
+                let deleted = live.txn(vec![condition.clone()], delete, Vec::new(), None);
+                if matches!(self.clock.by(by, deleted).await, Some(Ok(_))) {
+                    return;
+                }
+            }
+            self.clock.sleep_until(self.clock.now() + PAUSE).await;
+        }
     }
 }

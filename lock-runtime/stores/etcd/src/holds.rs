@@ -135,6 +135,11 @@ impl Holds {
         self.watched.clear();
     }
 
+    /// Whether there is a hold.
+    pub(crate) fn has_holds(&self) -> bool {
+        self.own.values().any(|own| !own.waits())
+    }
+
     /// Whether there is a hold under this lease.
     pub(crate) fn has_hold_on(&self, lease: i64) -> bool {
         let mut all = self.own.values();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::access::Access;
 use crate::connection::Identity;
@@ -61,6 +61,7 @@ pub fn open(
         listener,
         holds: Mutex::default(),
         ends: Notify::new(),
+        burials: watch::Sender::new(0),
         looks: Mutex::default(),
         bases: Mutex::default(),
         granting: tokio::sync::Mutex::default(),

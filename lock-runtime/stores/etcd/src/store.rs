@@ -11,7 +11,7 @@ use std::time::Duration;
 use lock_store::{
     Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::connection::{Flight, Live, Outcome};
 use crate::errors::{Fault, gone, of_status, silent, strange};
@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) holds: Mutex<Holds>,
     /// Wakes the task that ends what is over.
     pub(crate) ends: Notify,
+    /// How many keys are being deleted that nobody waits for.
+    pub(crate) burials: watch::Sender<usize>,
     /// The keys that are looked at, and whether they have changed since.
     pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
     /// The bases of the fencing tokens, by their namespaces, and the connection that read them.
@@ -93,18 +95,25 @@ impl Inner {
         self.ends.notify_one();
     }
 
-    /// Ends the session and the leases that nothing is held on, and waits for the servers' word.
+    /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more, ends
+    /// the leases, and waits for the servers' word.
     pub(crate) async fn finish(&self, by: Instant) {
+        let mut burials = self.burials.subscribe();
+        let done = burials.wait_for(|burials| *burials == 0);
+        let _ = self.clock.by(by, done).await.is_some();
+        if self.holds.lock().has_holds() {
+            return;
+        }
         if let Some(live) = self.session.live_now() {
             let revoked = self.unheld().into_iter().map(|id| {
                 let live = Arc::clone(&live);
                 async move { revoke(&live, id).await }
             });
             let all = futures_util::future::join_all(revoked);
+            self.session.close();
             let _ = self.clock.by(by, all).await;
+            live.end(gone(&live.server, "the client is closed"));
         }
-        self.session.close();
-        self.ends.notify_one();
     }
 
     /// The leases that nothing is held on. A hold outlives its client, as its lease says.
