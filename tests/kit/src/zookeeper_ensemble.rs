@@ -31,6 +31,8 @@ const JARS: [&str; 3] = [
 
 /// The servers' unit of time, in milliseconds.
 const TICK: u64 = 500;
+/// The messages from client to client.
+const MAIL: &str = "%mail";
 /// More than a JVM needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -319,6 +321,9 @@ impl StoreUnderTest for ZooKeeperEnsemble {
             let mut count = 0;
             let chroot = self.chroot();
             for namespace in session.children(&chroot).await {
+                if namespace == MAIL {
+                    continue;
+                }
                 let namespace = format!("{chroot}/{namespace}");
                 for key in session.children(&namespace).await {
                     count += session.children(&format!("{namespace}/{key}")).await.len();
@@ -336,6 +341,19 @@ impl StoreUnderTest for ZooKeeperEnsemble {
 
     fn can_barge(&self) -> bool {
         false
+    }
+
+    fn channels(&self) -> Asks<'_, usize> {
+        Box::pin(async {
+            let mut session = self.session().await;
+            let (mut count, all) = (0, format!("{}/{MAIL}", self.chroot()));
+            for client in session.children(&all).await {
+                let children = session.children(&format!("{all}/{client}")).await;
+                count += usize::from(children.iter().any(|child| child == "here"));
+            }
+            session.close().await;
+            count
+        })
     }
 
     fn pause(&self) -> bool {
