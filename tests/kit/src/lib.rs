@@ -7,7 +7,8 @@
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
-//! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and restarted.
+//! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and
+//!   restarted.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
 //! - [`LuaScripts`]: the scripts of the Redis store, as text.

@@ -343,19 +343,6 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         false
     }
 
-    fn channels(&self) -> Asks<'_, usize> {
-        Box::pin(async {
-            let mut session = self.session().await;
-            let (mut count, all) = (0, format!("{}/{MAIL}", self.chroot()));
-            for client in session.children(&all).await {
-                let children = session.children(&format!("{all}/{client}")).await;
-                count += usize::from(children.iter().any(|child| child == "here"));
-            }
-            session.close().await;
-            count
-        })
-    }
-
     fn pause(&self) -> bool {
         (0..self.members.len()).for_each(|number| self.pause_member(number));
         true
