@@ -10,6 +10,7 @@
 //! | [settings] | what a client can be told, and the defaults |
 //! | [redis] | URLs, persistence, rights |
 //! | [postgresql] | locks in a database: set-up, `lock_check`, poolers, standbys |
+//! | [zookeeper] | an ensemble that survives any minority: sessions, trust, cost |
 //! | [sqlite] | a file for the processes of one machine: what it survives, its limits |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
@@ -55,6 +56,7 @@ macro_rules! page {
         /// [stopping]: crate::guide::errors#in-a-web-service
         /// [statuses]: crate::guide::errors#in-http-handlers
         /// [sqlite]: crate::guide::sqlite
+        /// [zookeeper]: crate::guide::zookeeper
         /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
         /// [life]: data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='0'/%3E
@@ -91,3 +93,4 @@ page!(sqlite);
 #[cfg(any(not(doctest), all(feature = "test-util", feature = "macros")))]
 page!(testing);
 page!(topologies);
+page!(zookeeper);

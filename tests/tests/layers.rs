@@ -89,6 +89,7 @@ const SHARED: [(&str, &[&str]); 2] = [
             "News",
             "Session",
             "Settings",
+            "Transport",
         ],
     ),
     (

@@ -8,7 +8,8 @@
 //! - [`RedisQuorum`]: independent servers.
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
 //! - [`EtcdCluster`]: one etcd server or three, which can be killed, paused and restarted.
-//! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and restarted.
+//! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and
+//!   restarted.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
 //! - [`LuaScripts`]: the scripts of the Redis store, as text.

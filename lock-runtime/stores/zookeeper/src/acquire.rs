@@ -11,11 +11,11 @@ use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue}
 use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, Part};
+use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, KeyNode};
-use crate::rank::{Listing, Rank, Standing};
+use crate::rank::{ChildStanding, Listing, Rank};
 use crate::store::{Carried, Inner};
-use crate::wire::{self, NodeKind, Request};
+use crate::wire::{self, NodeKind, NodeRequest};
 
 /// How long a key counts as one that others want.
 const WANTED_FOR: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const WANTED_FOR: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 8;
 
 /// A child, and the transaction that made it, if it is known.
-pub(crate) type Made = (Child, Option<i64>);
+pub(crate) type MadeChild = (Child, Option<i64>);
 
 impl Inner {
     pub(crate) async fn acquire(
@@ -67,9 +67,9 @@ impl Inner {
         }
         let rank = listing.rank(request.claim.permits, None);
         let is_hopeless = match rank.standing {
-            Standing::OtherKind => return Ok(Acquired::Conflict),
-            Standing::Holds => false,
-            Standing::Waits(_) => request.queue != Queue::Join && request.instead_of.is_none(),
+            ChildStanding::OtherKind => return Ok(Acquired::Conflict),
+            ChildStanding::Holds => false,
+            ChildStanding::Waits(_) => request.queue != Queue::Join && request.instead_of.is_none(),
         };
         if is_hopeless {
             self.busy.lock().insert(node, sent);
@@ -103,7 +103,7 @@ impl Inner {
         node: &KeyNode,
         request: &Acquire,
         given_up: &GivenUp,
-    ) -> Carried<(Made, Listing)> {
+    ) -> Carried<(MadeChild, Listing)> {
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
             None => None,
@@ -120,7 +120,7 @@ impl Inner {
                 let made = given_up.send(live, both)?;
                 let listed = live.send(wire::children(&node.path, false));
                 match made.reply().await?.read(wire::parts)?.pop() {
-                    Some(wire::Part::Created(path)) => {
+                    Some(wire::MultiPart::Created(path)) => {
                         self.holds.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
                         (path, None, listing)
@@ -143,7 +143,7 @@ impl Inner {
         &self,
         live: &Live,
         node: &KeyNode,
-        create: Request,
+        create: NodeRequest,
         given_up: &GivenUp,
     ) -> Carried<(String, Option<i64>, Listing)> {
         for is_there in [true, false] {
@@ -183,7 +183,7 @@ impl Inner {
         live: &Live,
         node: &KeyNode,
         request: &Acquire,
-        (child, czxid): Made,
+        (child, czxid): MadeChild,
         mut listing: Listing,
         sent: Instant,
         was_there: bool,
@@ -194,10 +194,10 @@ impl Inner {
         for _ in 0..LOOKS {
             let rank = listing.rank(child.permits, Some(child.place));
             let obstacle = match &rank.standing {
-                Standing::OtherKind => {
+                ChildStanding::OtherKind => {
                     return self.undo(live, node, &child, Acquired::Conflict).await;
                 }
-                Standing::Holds => {
+                ChildStanding::Holds => {
                     let held = self.hold(live, node, request, &child, czxid, &listing, sent);
                     return Ok(match held.await? {
                         Some(mut granted) => {
@@ -207,7 +207,7 @@ impl Inner {
                         None => busy(&rank, false),
                     });
                 }
-                Standing::Waits(obstacle) => obstacle,
+                ChildStanding::Waits(obstacle) => obstacle,
             };
             if request.queue != Queue::Join && !was_there {
                 self.busy.lock().insert(node.clone(), sent);
@@ -259,9 +259,9 @@ impl Inner {
             let mut holds = self.holds.lock();
             match holds.get(node, child.owner) {
                 Some(own) if own.child.name == child.name => {
-                    own.part = Part::Holds(match own.part {
-                        Part::Holds(before) => before.max(ends),
-                        Part::Waits { .. } => ends,
+                    own.part = OwnPart::Holds(match own.part {
+                        OwnPart::Holds(before) => before.max(ends),
+                        OwnPart::Waits { .. } => ends,
                     });
                 }
                 _ => holds.set(
@@ -269,7 +269,7 @@ impl Inner {
                     Own {
                         child: child.clone(),
                         session: live.session,
-                        part: Part::Holds(ends),
+                        part: OwnPart::Holds(ends),
                         czxid,
                         window: None,
                     },
@@ -301,7 +301,7 @@ impl Inner {
         child: &Child,
         czxid: Option<i64>,
     ) {
-        let part = Part::Waits {
+        let part = OwnPart::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,
             tokens: request.tokens,

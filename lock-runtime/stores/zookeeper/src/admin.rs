@@ -3,7 +3,7 @@
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
-use crate::holds::Part;
+use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
 use crate::rank::found_holder;
 use crate::store::{Carried, Inner};
@@ -36,7 +36,7 @@ impl Inner {
         }
         let own = holds.get(node, child.owner)?;
         match own.part {
-            Part::Holds(ends) if own.child.name == child.name => Some(ends - self.clock.now()),
+            OwnPart::Holds(ends) if own.child.name == child.name => Some(ends - self.clock.now()),
             _ => None,
         }
     }

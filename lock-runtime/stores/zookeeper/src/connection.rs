@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::errors::{Fault, code, gone, silent};
 use crate::transport::{ReadHalf, WriteHalf};
-use crate::trust::Trust;
-use crate::wire::{self, ReplyHeader, Request, Verb};
+use crate::trust::SessionTrust;
+use crate::wire::{self, NodeRequest, ReplyHeader, RequestVerb};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
@@ -25,9 +25,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A reply without an error.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply(Vec<u8>);
+pub(crate) struct NodeReply(Vec<u8>);
 
-impl Reply {
+impl NodeReply {
     /// What the request's reader makes of it.
     pub(crate) fn read<T>(&self, read: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let body = self.0.get(wire::HEADER..).unwrap_or_default();
@@ -35,19 +35,19 @@ impl Reply {
     }
 }
 
-type Replied = oneshot::Sender<Result<Reply, Fault>>;
+type ReplySender = oneshot::Sender<Result<NodeReply, Fault>>;
 
 /// A request on its way to the connection.
 #[derive(Debug)]
-pub(crate) struct Call {
-    request: Request,
-    replied: Replied,
+pub(crate) struct NodeCall {
+    request: NodeRequest,
+    replied: ReplySender,
 }
 
 /// A connection that is up, as those see it who use it.
 #[derive(Debug)]
 pub(crate) struct Live {
-    pub(crate) calls: mpsc::UnboundedSender<Call>,
+    pub(crate) calls: mpsc::UnboundedSender<NodeCall>,
     pub(crate) session: i64,
     /// One for each session: a server that takes a session over carries out nothing more that came
     /// over its connections before.
@@ -55,30 +55,30 @@ pub(crate) struct Live {
     pub(crate) server: String,
     pub(crate) since: Instant,
     pub(crate) timeout: Duration,
-    pub(crate) trust: Mutex<Trust>,
+    pub(crate) trust: Mutex<SessionTrust>,
 }
 
 /// A request that was sent. It is carried out after those that were sent before, whether or not
 /// somebody waits for the reply.
 #[derive(Debug)]
-pub(crate) struct Sent {
-    reply: oneshot::Receiver<Result<Reply, Fault>>,
+pub(crate) struct SentRequest {
+    reply: oneshot::Receiver<Result<NodeReply, Fault>>,
     server: String,
 }
 
-impl Sent {
-    pub(crate) async fn reply(self) -> Result<Reply, Fault> {
+impl SentRequest {
+    pub(crate) async fn reply(self) -> Result<NodeReply, Fault> {
         let closed = || Fault::Lost(gone(&self.server, "the connection was closed"));
         self.reply.await.unwrap_or_else(|_| Err(closed()))
     }
 }
 
 impl Live {
-    pub(crate) fn send(&self, request: Request) -> Sent {
+    pub(crate) fn send(&self, request: NodeRequest) -> SentRequest {
         let (replied, reply) = oneshot::channel();
         // Without the other end, the call is dropped, and its reply with it.
-        let _ = self.calls.send(Call { request, replied });
-        Sent {
+        let _ = self.calls.send(NodeCall { request, replied });
+        SentRequest {
             reply,
             server: self.server.clone(),
         }
@@ -101,7 +101,7 @@ struct Pending {
     sent: Instant,
     is_sync: bool,
     /// `None`: a heartbeat.
-    replied: Option<Replied>,
+    replied: Option<ReplySender>,
 }
 
 /// The connection's own end.
@@ -135,7 +135,7 @@ impl<'c> Connection<'c> {
         &self,
         read: ReadHalf,
         write: WriteHalf,
-        calls: &mut mpsc::UnboundedReceiver<Call>,
+        calls: &mut mpsc::UnboundedReceiver<NodeCall>,
     ) -> StoreError {
         tokio::select! {
             error = self.write(write, calls) => error,
@@ -154,7 +154,7 @@ impl<'c> Connection<'c> {
     async fn write(
         &self,
         mut write: WriteHalf,
-        calls: &mut mpsc::UnboundedReceiver<Call>,
+        calls: &mut mpsc::UnboundedReceiver<NodeCall>,
     ) -> StoreError {
         let pause = self.live.pause();
         let mut beats_at = self.clock.now();
@@ -170,11 +170,11 @@ impl<'c> Connection<'c> {
                 },
             };
             let sent = self.clock.now();
-            let mut push = |request: &Request, replied: Option<Replied>| {
+            let mut push = |request: &NodeRequest, replied: Option<ReplySender>| {
                 // Below zero are the protocol's own.
                 number = (number + 1) & i32::MAX;
                 bytes.extend(wire::framed(number, request));
-                let is_sync = request.verb == Verb::Sync;
+                let is_sync = request.verb == RequestVerb::Sync;
                 self.pending.lock().push_back(Pending {
                     number,
                     sent,
@@ -259,7 +259,7 @@ impl<'c> Connection<'c> {
         }
         if let Some(replied) = replied {
             let _ = replied.send(match error {
-                0 => Ok(Reply(message)),
+                0 => Ok(NodeReply(message)),
                 code => Err(Fault::Refused(code)),
             });
         }

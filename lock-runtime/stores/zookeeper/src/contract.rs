@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, Failure, Fenced, Finished,
-    FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreFuture,
+    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage,
+    Failure, Fenced, Finished, FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::errors::{code, of_code};
@@ -98,6 +98,15 @@ impl Store for ZooKeeperStore {
         capabilities(self.settings.session)
     }
 
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        Box::pin(async move {
+            let message = &message;
+            let tell = async |live: Arc<_>| self.0.tell(&live, to, message).await;
+            let told = self.carry_out(by, tell).await;
+            told.map(|told| told.value).map_err(|failure| failure.error)
+        })
+    }
+
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let ping = async |live: Arc<crate::connection::Live>| {
@@ -167,7 +176,6 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no("latches are not available on ZooKeeper; use another engine for them");
-    can.tells = false;
     can.lingers = Lingers::AtMost(session);
     // What is under way in a session ends with it.
     can.late = Some(session);

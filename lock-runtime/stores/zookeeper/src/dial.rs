@@ -12,7 +12,7 @@ use crate::connection::message;
 use crate::errors::{code, gone, not_serving, of_code, silent};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
 use crate::url::{Host, Settings};
-use crate::wire::{self, Connected, Request};
+use crate::wire::{self, GivenSession, NodeRequest};
 
 /// The session that a server is asked for.
 #[derive(Clone, Debug)]
@@ -36,16 +36,16 @@ impl Wanted {
 }
 
 /// A connection with its session.
-pub(crate) struct Dialed {
+pub(crate) struct DialedSession {
     pub(crate) read: ReadHalf,
     pub(crate) write: WriteHalf,
-    pub(crate) connected: Connected,
+    pub(crate) connected: GivenSession,
     /// When the session was asked for.
     pub(crate) sent: Instant,
     pub(crate) server: String,
 }
 
-type Address = (Host, SocketAddr);
+type MemberAddress = (Host, SocketAddr);
 
 /// Makes connections.
 pub(crate) struct Dialer {
@@ -55,15 +55,15 @@ pub(crate) struct Dialer {
     pub(crate) timeouts: Timeouts,
     /// With which host this client begins, so that clients spread over the servers.
     pub(crate) begins: usize,
-    pub(crate) known: Staggered<Address>,
+    pub(crate) known: Staggered<MemberAddress>,
 }
 
 impl Dialer {
     /// A connection to one of the servers.
-    pub(crate) async fn dial(&self, wanted: &Wanted) -> Result<Dialed, StoreError> {
+    pub(crate) async fn dial(&self, wanted: &Wanted) -> Result<DialedSession, StoreError> {
         let limit = self.timeouts.connect;
         let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
-        let attempt = |(host, address): Address| {
+        let attempt = |(host, address): MemberAddress| {
             let wanted = wanted.clone();
             async move {
                 let by = self.clock.now() + limit;
@@ -89,7 +89,7 @@ impl Dialer {
         }
     }
 
-    async fn addresses(&self, by: Instant) -> (Vec<Address>, Vec<StoreError>) {
+    async fn addresses(&self, by: Instant) -> (Vec<MemberAddress>, Vec<StoreError>) {
         let hosts = &self.settings.hosts;
         let begins = self.begins % hosts.len().max(1);
         let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
@@ -120,7 +120,7 @@ impl Dialer {
         host: &Host,
         address: SocketAddr,
         wanted: &Wanted,
-    ) -> Result<Dialed, StoreError> {
+    ) -> Result<DialedSession, StoreError> {
         let server = host.to_string();
         let failed = |error: std::io::Error| {
             let error = gone(&server, &error.to_string());
@@ -140,7 +140,7 @@ impl Dialer {
         let sent = self.clock.now();
         let timeout = i32::try_from(self.settings.session.as_millis()).unwrap_or(i32::MAX);
         let first = wire::connect(wanted.seen, timeout, wanted.session, &wanted.secret);
-        let framed = crate::jute::Writer::default().bytes(&first).done();
+        let framed = crate::jute::JuteWriter::default().bytes(&first).done();
         write.write_all(&framed).await.map_err(failed)?;
         write.flush().await.map_err(failed)?;
         let reply = message(&mut read)
@@ -153,7 +153,7 @@ impl Dialer {
             })?;
         let connected = wire::connected(&reply)
             .ok_or_else(|| gone(&server, "it does not speak ZooKeeper's protocol"))?;
-        let mut dialed = Dialed {
+        let mut dialed = DialedSession {
             read,
             write,
             connected,
@@ -167,7 +167,7 @@ impl Dialer {
     }
 
     /// Authenticates.
-    async fn greet(&self, dialed: &mut Dialed) -> Result<(), StoreError> {
+    async fn greet(&self, dialed: &mut DialedSession) -> Result<(), StoreError> {
         let Some(user) = &self.settings.user else {
             return Ok(());
         };
@@ -177,7 +177,11 @@ impl Dialer {
 }
 
 /// One request and its reply, before the connection is used.
-async fn exchange(dialed: &mut Dialed, number: i32, request: &Request) -> Result<(), StoreError> {
+async fn exchange(
+    dialed: &mut DialedSession,
+    number: i32,
+    request: &NodeRequest,
+) -> Result<(), StoreError> {
     let server = dialed.server.clone();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
     let framed = wire::framed(number, request);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use lock_store::{Answer, Failure, Mutex, StoreFuture};
 use tokio::sync::oneshot;
 
-use crate::connection::{Live, Sent};
+use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, gone};
 use crate::store::ZooKeeperStore;
-use crate::wire::Request;
+use crate::wire::NodeRequest;
 
 /// Whether the caller of an operation has given it up.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ impl GivenUp {
     }
 
     /// Sends a request that makes something, unless nobody wants it any more.
-    pub(crate) fn send(&self, live: &Live, request: Request) -> Result<Sent, Fault> {
+    pub(crate) fn send(&self, live: &Live, request: NodeRequest) -> Result<SentRequest, Fault> {
         // Held while it is sent.
         let given_up = self.0.lock();
         match *given_up {

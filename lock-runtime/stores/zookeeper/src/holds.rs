@@ -12,7 +12,7 @@ use crate::names::{Child, KeyNode};
 
 /// What a child of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum OwnPart {
     /// A hold, until this.
     Holds(Instant),
     /// A place, until its wait ends.
@@ -27,7 +27,7 @@ pub(crate) enum Part {
 
 /// The tokens of one transaction, of which there are [`WINDOW`](crate::tokens::WINDOW).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TokenWindow {
+pub(crate) struct ZxidWindow {
     pub(crate) zxid: i64,
     pub(crate) used: u32,
 }
@@ -37,32 +37,32 @@ pub(crate) struct TokenWindow {
 pub(crate) struct Own {
     pub(crate) child: Child,
     pub(crate) session: i64,
-    pub(crate) part: Part,
+    pub(crate) part: OwnPart,
     /// The transaction that made it. `None`: it is not known.
     pub(crate) czxid: Option<i64>,
     /// `None`: it has had no token yet.
-    pub(crate) window: Option<TokenWindow>,
+    pub(crate) window: Option<ZxidWindow>,
 }
 
 impl Own {
     fn ends(&self) -> Option<Instant> {
         match self.part {
-            Part::Holds(ends) => Some(ends),
-            Part::Waits { ends, .. } => ends,
+            OwnPart::Holds(ends) => Some(ends),
+            OwnPart::Waits { ends, .. } => ends,
         }
     }
 
     pub(crate) fn waits(&self) -> bool {
-        matches!(self.part, Part::Waits { .. })
+        matches!(self.part, OwnPart::Waits { .. })
     }
 }
 
-type Name = (KeyNode, Owner);
+type OwnName = (KeyNode, Owner);
 
 /// All of this client's.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    own: HashMap<Name, Own>,
+    own: HashMap<OwnName, Own>,
     /// The nodes of keys that wait for a change of this path.
     watched: HashMap<String, Vec<KeyNode>>,
     /// Children of no owner, which keep a key taken for a while.

@@ -3,9 +3,9 @@
 
 /// Writes one message.
 #[derive(Debug, Default)]
-pub(crate) struct Writer(Vec<u8>);
+pub(crate) struct JuteWriter(Vec<u8>);
 
-impl Writer {
+impl JuteWriter {
     pub(crate) fn int(mut self, value: i32) -> Self {
         self.0.extend_from_slice(&value.to_be_bytes());
         self
@@ -45,9 +45,9 @@ impl Writer {
 
 /// Reads one message. `None` is the end where none should be.
 #[derive(Debug)]
-pub(crate) struct Reader<'m>(&'m [u8]);
+pub(crate) struct JuteReader<'m>(&'m [u8]);
 
-impl<'m> Reader<'m> {
+impl<'m> JuteReader<'m> {
     pub(crate) fn new(message: &'m [u8]) -> Self {
         Self(message)
     }
@@ -94,14 +94,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let message = Writer::default()
+        let message = JuteWriter::default()
             .int(-3)
             .long(1 << 40)
             .bool(true)
             .text("käse")
             .int(-1)
             .done();
-        let mut reader = Reader::new(&message);
+        let mut reader = JuteReader::new(&message);
         assert_eq!(reader.int(), Some(-3));
         assert_eq!(reader.long(), Some(1 << 40));
         assert_eq!(reader.bool(), Some(true));
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_off_is_no_message() {
-        let message = Writer::default().text("abcdef").done();
+        let message = JuteWriter::default().text("abcdef").done();
         for len in 0..message.len() {
-            assert_eq!(Reader::new(&message[..len]).text(), None, "{len}");
+            assert_eq!(JuteReader::new(&message[..len]).text(), None, "{len}");
         }
     }
 }

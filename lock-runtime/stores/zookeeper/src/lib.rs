@@ -18,6 +18,7 @@
 mod access;
 mod acquire;
 mod admin;
+mod base;
 mod connection;
 mod contract;
 mod dial;
@@ -27,6 +28,8 @@ mod findings;
 mod given_up;
 mod holds;
 mod jute;
+mod letter;
+mod mailbox;
 mod names;
 mod open;
 mod rank;

@@ -65,7 +65,7 @@ pub(crate) struct Child {
     pub(crate) permits: Option<Permits>,
     /// It was released, and the key stays taken for a while.
     pub(crate) kept: bool,
-    pub(crate) place: Place,
+    pub(crate) place: ChildPlace,
 }
 
 /// The place in a key's queue: what the server appends to a name.
@@ -74,9 +74,9 @@ pub(crate) struct Child {
 /// of that circle (RFC 1982), which is right as long as the children of a key were made within
 /// 2³¹ of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) i32);
+pub(crate) struct ChildPlace(pub(crate) i32);
 
-impl Place {
+impl ChildPlace {
     pub(crate) fn is_before(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0) < 0
     }
@@ -105,7 +105,7 @@ pub(crate) fn at_place(
     owner: Owner,
     permits: Option<Permits>,
     kept: bool,
-    Place(place): Place,
+    ChildPlace(place): ChildPlace,
 ) -> String {
     format!("{}{place:010}", without_place(owner, permits, kept))
 }
@@ -129,7 +129,7 @@ pub(crate) fn child(name: &str) -> Option<Child> {
             })
         }
     };
-    let place = Place(parts.next()?.parse().ok()?);
+    let place = ChildPlace(parts.next()?.parse().ok()?);
     parts.next().is_none().then(|| Child {
         name: name.to_owned(),
         owner,
@@ -197,10 +197,14 @@ mod tests {
         for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
             for kept in [false, true] {
                 for place in [0, 12, i32::MAX, i32::MIN, -5] {
-                    let name = at_place(owner, permits, kept, Place(place));
+                    let name = at_place(owner, permits, kept, ChildPlace(place));
                     let child = child(&name);
                     let found = child.map(|it| (it.owner, it.permits, it.kept, it.place));
-                    assert_eq!(found, Some((owner, permits, kept, Place(place))), "{name}");
+                    assert_eq!(
+                        found,
+                        Some((owner, permits, kept, ChildPlace(place))),
+                        "{name}"
+                    );
                 }
             }
         }
@@ -211,9 +215,9 @@ mod tests {
 
     #[test]
     fn places_go_on_where_the_servers_counter_begins_again() {
-        let last = Place(i32::MAX);
-        let next = Place(i32::MIN);
+        let last = ChildPlace(i32::MAX);
+        let next = ChildPlace(i32::MIN);
         assert!(last.is_before(next) && !next.is_before(last));
-        assert!(Place(1).is_before(Place(2)) && !Place(2).is_before(Place(2)));
+        assert!(ChildPlace(1).is_before(ChildPlace(2)) && !ChildPlace(2).is_before(ChildPlace(2)));
     }
 }

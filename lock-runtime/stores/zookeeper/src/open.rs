@@ -49,6 +49,7 @@ pub fn open(
         settings,
         transport,
         clock: clock.clone(),
+        client,
         namespace,
         listener,
         holds: Mutex::default(),

@@ -7,7 +7,7 @@
 use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
 
-use crate::names::{Child, Place};
+use crate::names::{Child, ChildPlace};
 use crate::wire::Stat;
 
 /// The children of a key's node, in their order.
@@ -22,7 +22,7 @@ pub(crate) struct Listing {
 
 /// What a request may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ChildStanding {
     Holds,
     /// Until this changes.
     Waits(Obstacle),
@@ -42,7 +42,7 @@ pub(crate) enum Obstacle {
 /// A request's place among the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Rank {
-    pub(crate) standing: Standing,
+    pub(crate) standing: ChildStanding,
     /// The capacity by the holders' requests, if it is another.
     pub(crate) limit: Option<u32>,
     /// One of the holders.
@@ -86,20 +86,20 @@ impl Listing {
         (holders, true)
     }
 
-    fn before(&self, place: Option<Place>) -> impl DoubleEndedIterator<Item = &Child> {
+    fn before(&self, place: Option<ChildPlace>) -> impl DoubleEndedIterator<Item = &Child> {
         let is_before = move |child: &&Child| place.is_none_or(|me| child.place.is_before(me));
         self.children.iter().filter(is_before)
     }
 
     /// The rank of a request with this place, or of one that comes now.
-    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<Place>) -> Rank {
+    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
         let (holders, all) = self.holders(self.before(place));
         let standing = if holders.is_other_kind(permits) {
-            Standing::OtherKind
+            ChildStanding::OtherKind
         } else if all && holders.fits(permits) {
-            Standing::Holds
+            ChildStanding::Holds
         } else {
-            Standing::Waits(self.obstacle(permits, place))
+            ChildStanding::Waits(self.obstacle(permits, place))
         };
         Rank {
             standing,
@@ -108,7 +108,7 @@ impl Listing {
         }
     }
 
-    fn obstacle(&self, permits: Option<Permits>, place: Option<Place>) -> Obstacle {
+    fn obstacle(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Obstacle {
         let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
         let nearest = match permits {
             _ if is_whole(permits) => self.before(place).next_back(),
@@ -170,7 +170,7 @@ mod tests {
                 client: ClientId(1),
                 request: u64::try_from(place).unwrap_or(0),
             };
-            child(&at_place(owner, *permits, false, Place(place)))
+            child(&at_place(owner, *permits, false, ChildPlace(place)))
         });
         let mut children: Vec<Child> = children.collect();
         children.reverse();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// For each child, whether it holds the key.
-    fn ranks(parts: &[Option<Permits>]) -> Vec<Standing> {
+    fn ranks(parts: &[Option<Permits>]) -> Vec<ChildStanding> {
         let listing = listing(parts);
         let rank = |child: &Child| listing.rank(child.permits, Some(child.place)).standing;
         listing.children.iter().map(rank).collect()
@@ -193,9 +193,9 @@ mod tests {
         let parts = [None, None, None];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Waits(watches(&all, 0)),
-            Standing::Waits(watches(&all, 1)),
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 0)),
+            ChildStanding::Waits(watches(&all, 1)),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!((all.holding().len(), all.found().waiting), (1, 2));
@@ -206,12 +206,12 @@ mod tests {
         let parts = [READ, READ, WRITE, READ, READ, WRITE];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Holds,
-            Standing::Waits(watches(&all, 1)),
-            Standing::Waits(watches(&all, 2)),
-            Standing::Waits(watches(&all, 2)),
-            Standing::Waits(watches(&all, 4)),
+            ChildStanding::Holds,
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 1)),
+            ChildStanding::Waits(watches(&all, 2)),
+            ChildStanding::Waits(watches(&all, 2)),
+            ChildStanding::Waits(watches(&all, 4)),
         ];
         assert_eq!(ranks(&parts), expected);
     }
@@ -221,10 +221,10 @@ mod tests {
         let parts = [part(1, 3), part(3, 3), part(1, 3), part(1, 9)];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Waits(watches(&all, 0)),
-            Standing::Waits(Obstacle::Children),
-            Standing::Waits(Obstacle::Children),
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 0)),
+            ChildStanding::Waits(Obstacle::Children),
+            ChildStanding::Waits(Obstacle::Children),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!(all.found().permits, part(1, 3));
@@ -234,7 +234,7 @@ mod tests {
     fn another_kind_conflicts_with_holders_and_lets_nobody_pass() {
         let parts = [part(1, 1), None, part(1, 1)];
         let standings = ranks(&parts);
-        assert_eq!(standings[1], Standing::OtherKind);
-        assert!(matches!(standings[2], Standing::Waits(_)));
+        assert_eq!(standings[1], ChildStanding::OtherKind);
+        assert!(matches!(standings[2], ChildStanding::Waits(_)));
     }
 }

@@ -3,14 +3,14 @@
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
-use crate::connection::{Live, Sent};
+use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
-use crate::holds::{Own, Part};
+use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, KeyNode};
-use crate::rank::{Listing, Standing};
+use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner, is_part};
-use crate::wire::{self, NodeKind, Part as Reply};
+use crate::wire::{self, MultiPart, NodeKind};
 
 impl Inner {
     /// The hold of this claim, as far as this client knows.
@@ -18,7 +18,7 @@ impl Inner {
         let mut holds = self.holds.lock();
         let own = holds.get(node, claim.owner)?;
         let now = self.clock.now();
-        let is_held = matches!(own.part, Part::Holds(ends) if ends > now);
+        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
         let is_it = own.session == live.session && is_part(own.child.permits, claim.permits);
         (is_held && is_it).then(|| own.clone())
     }
@@ -33,7 +33,7 @@ impl Inner {
             let own = self.held(live, &node, &request.claim)?;
             Some(self.begin_end(live, node, own.child, request))
         };
-        let begun: Vec<Option<End>> = requests.iter().map(begin).collect();
+        let begun: Vec<Option<HoldEnd>> = requests.iter().map(begin).collect();
         let mut released = Vec::new();
         for (request, begun) in requests.iter().zip(begun) {
             let ended = match begun {
@@ -48,7 +48,7 @@ impl Inner {
         Ok(released)
     }
 
-    fn begin_end(&self, live: &Live, node: KeyNode, child: Child, request: &Release) -> End {
+    fn begin_end(&self, live: &Live, node: KeyNode, child: Child, request: &Release) -> HoldEnd {
         let path = node.child(&child.name);
         let keep = (!request.keep.is_zero()).then(|| {
             let name = names::at_place(child.owner, child.permits, true, child.place);
@@ -69,7 +69,7 @@ impl Inner {
             }
         };
         let sent = live.send(ends);
-        End {
+        HoldEnd {
             node,
             child,
             keep,
@@ -78,8 +78,8 @@ impl Inner {
     }
 
     /// True if it was there.
-    async fn end(&self, end: End) -> Carried<bool> {
-        let End {
+    async fn end(&self, end: HoldEnd) -> Carried<bool> {
+        let HoldEnd {
             node,
             child,
             keep,
@@ -92,7 +92,7 @@ impl Inner {
             (Ok(_), None) => true,
             (Ok(reply), Some((kept, until))) => {
                 let parts = reply.read(wire::parts)?;
-                let stays = matches!(parts.last(), Some(Reply::Created(..)));
+                let stays = matches!(parts.last(), Some(MultiPart::Created(..)));
                 if stays {
                     self.holds.lock().keep(kept, Some(until));
                     self.ends.notify_one();
@@ -119,7 +119,7 @@ impl Inner {
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
         let child = Self::find_any(listing, claim.owner, claim.permits)?;
         let rank = listing.rank(child.permits, Some(child.place));
-        (rank.standing == Standing::Holds).then(|| child.clone())
+        (rank.standing == ChildStanding::Holds).then(|| child.clone())
     }
 
     /// The child of this session with which this claim is held, under another name than was known:
@@ -162,7 +162,7 @@ impl Inner {
         let rank = listing.rank(child.permits, Some(child.place));
         let deleted = self.delete(live, &node.child(&child.name)).await?;
         self.holds.lock().remove(&node, owner);
-        Ok(said(deleted && rank.standing == Standing::Holds))
+        Ok(said(deleted && rank.standing == ChildStanding::Holds))
     }
 
     /// One round trip: the server hears from the leader first, and then looks for each child.
@@ -175,7 +175,7 @@ impl Inner {
             let sent = live.send(wire::exists(&node.child(&own.child.name)));
             Some((node, own.child, sent))
         };
-        let looks: Vec<Option<(KeyNode, Child, Sent)>> = renewals.iter().map(look).collect();
+        let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
         synced.reply().await?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
@@ -214,13 +214,13 @@ impl Inner {
             let Some(own) = own.filter(|own| own.child.name == child.name) else {
                 return Renewed::Gone;
             };
-            let Part::Holds(ends) = own.part else {
+            let OwnPart::Holds(ends) = own.part else {
                 return Renewed::Gone;
             };
             if ends <= now {
                 return Renewed::Gone;
             }
-            own.part = Part::Holds(ends.max(now + renewal.lease));
+            own.part = OwnPart::Holds(ends.max(now + renewal.lease));
         }
         self.ends.notify_one();
         let until = live.trusted_until();
@@ -285,7 +285,7 @@ impl Inner {
         let smaller = wire::create(&after, b"", self.acl(), NodeKind::Ephemeral);
         let both = wire::multi(&[wire::delete(&before), smaller]);
         let parts = live.send(both).reply().await?.read(wire::parts)?;
-        let is_done = matches!(parts.last(), Some(Reply::Created(..)));
+        let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
         if is_done {
             let mut holds = self.holds.lock();
             if let Some(own) = holds.get(&node, child.owner) {
@@ -301,12 +301,12 @@ impl Inner {
 }
 
 /// The end of a hold that was sent.
-struct End {
+struct HoldEnd {
     node: KeyNode,
     child: Child,
     /// What stays taken, and until when.
     keep: Option<(String, Instant)>,
-    sent: Sent,
+    sent: SentRequest,
 }
 
 fn said(ended: bool) -> Released {

@@ -9,9 +9,9 @@ use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::{Connection, Live};
-use crate::dial::{Dialed, Dialer, Wanted};
+use crate::dial::{DialedSession, Dialer, Wanted};
 use crate::errors::gone;
-use crate::trust::Trust;
+use crate::trust::SessionTrust;
 use crate::wire;
 
 /// What a session tells its store.
@@ -29,7 +29,7 @@ pub(crate) enum News {
 
 /// Whether there is a connection.
 #[derive(Clone, Debug)]
-enum State {
+enum SessionState {
     /// After this many attempts that failed, the last with this error.
     Down(u64, Option<StoreError>),
     Up(Arc<Live>),
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     clock: Clock,
     listener: Weak<dyn Listener>,
     news: mpsc::UnboundedSender<News>,
-    state: watch::Sender<State>,
+    state: watch::Sender<SessionState>,
     /// The last transaction that this client has seen.
     seen: AtomicI64,
     reconnects: AtomicU64,
@@ -66,7 +66,7 @@ impl Session {
             dialer,
             listener,
             news,
-            state: watch::Sender::new(State::Down(0, None)),
+            state: watch::Sender::new(SessionState::Down(0, None)),
             seen: AtomicI64::new(0),
             reconnects: AtomicU64::new(0),
             links: AtomicU64::new(1),
@@ -85,49 +85,49 @@ impl Session {
     /// The connection, if there is one now.
     pub(crate) fn live_now(&self) -> Option<Arc<Live>> {
         match &*self.state.borrow() {
-            State::Up(live) => Some(Arc::clone(live)),
-            State::Down(..) | State::Closed => None,
+            SessionState::Up(live) => Some(Arc::clone(live)),
+            SessionState::Down(..) | SessionState::Closed => None,
         }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Closed)
+        matches!(&*self.state.borrow(), SessionState::Closed)
     }
 
     /// The connection. Waits for the end of the next attempt to connect if there is none.
     pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
         let mut states = self.state.subscribe();
         let before = match &*states.borrow_and_update() {
-            State::Up(live) => return Ok(Arc::clone(live)),
-            State::Down(failures, Some(error)) if !error.kind().is_transient() => {
+            SessionState::Up(live) => return Ok(Arc::clone(live)),
+            SessionState::Down(failures, Some(error)) if !error.kind().is_transient() => {
                 let _ = failures;
                 return Err(error.clone());
             }
-            State::Down(failures, _) => *failures,
-            State::Closed => return Err(gone(&self.server, "the client is closed")),
+            SessionState::Down(failures, _) => *failures,
+            SessionState::Closed => return Err(gone(&self.server, "the client is closed")),
         };
         let ended = states.wait_for(|state| match state {
-            State::Up(_) | State::Closed => true,
-            State::Down(failures, _) => *failures > before,
+            SessionState::Up(_) | SessionState::Closed => true,
+            SessionState::Down(failures, _) => *failures > before,
         });
         let state = match self.clock.by(by, ended).await {
             Some(Ok(state)) => state.clone(),
-            Some(Err(_)) => State::Closed,
+            Some(Err(_)) => SessionState::Closed,
             None => self.state.borrow().clone(),
         };
         match state {
-            State::Up(live) => Ok(live),
-            State::Down(_, Some(error)) => Err(error),
-            State::Down(_, None) => Err(crate::errors::silent(&self.server)),
-            State::Closed => Err(gone(&self.server, "the client is closed")),
+            SessionState::Up(live) => Ok(live),
+            SessionState::Down(_, Some(error)) => Err(error),
+            SessionState::Down(_, None) => Err(crate::errors::silent(&self.server)),
+            SessionState::Closed => Err(gone(&self.server, "the client is closed")),
         }
     }
 
     /// Ends the session. Nobody waits for it.
     pub(crate) fn close(&self) {
-        let before = self.state.send_replace(State::Closed);
+        let before = self.state.send_replace(SessionState::Closed);
         let _ = self.news.send(News::Closed);
-        if let State::Up(live) = before {
+        if let SessionState::Up(live) = before {
             drop(live.send(wire::close()));
         }
     }
@@ -139,7 +139,7 @@ impl Session {
         let mut was_up = false;
         while !self.is_closed() {
             let mut states = self.state.subscribe();
-            let closed = states.wait_for(|state| matches!(state, State::Closed));
+            let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
             let dialed = tokio::select! {
                 dialed = self.dialer.dial(&wanted) => dialed,
                 _ = closed => return,
@@ -178,32 +178,37 @@ impl Session {
         *wanted = Wanted::new(wanted.seen);
     }
 
-    async fn fail(&self, failures: u32, error: StoreError, states: &mut watch::Receiver<State>) {
+    async fn fail(
+        &self,
+        failures: u32,
+        error: StoreError,
+        states: &mut watch::Receiver<SessionState>,
+    ) {
         let pause = match error.kind().is_transient() {
             true => backoff(failures),
             false => LATER,
         };
         self.step_down(&error);
         let until = self.clock.now() + pause;
-        let closed = states.wait_for(|state| matches!(state, State::Closed));
+        let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
         let _ = self.clock.by(until, closed).await.is_some();
     }
 
     fn step_down(&self, error: &StoreError) {
         self.state.send_if_modified(|state| {
             let failures = match state {
-                State::Closed => return false,
-                State::Down(failures, _) => *failures,
-                State::Up(_) => 0,
+                SessionState::Closed => return false,
+                SessionState::Down(failures, _) => *failures,
+                SessionState::Up(_) => 0,
             };
-            *state = State::Down(failures + 1, Some(error.clone()));
+            *state = SessionState::Down(failures + 1, Some(error.clone()));
             true
         });
     }
 
     /// Until this connection ends.
-    async fn carry(&self, dialed: Dialed) {
-        let Dialed {
+    async fn carry(&self, dialed: DialedSession) {
+        let DialedSession {
             read,
             write,
             connected,
@@ -220,12 +225,16 @@ impl Session {
             server: server.clone(),
             since: self.clock.now(),
             timeout,
-            trust: Mutex::new(Trust::begin(sent, timeout, self.dialer.settings.tick)),
+            trust: Mutex::new(SessionTrust::begin(
+                sent,
+                timeout,
+                self.dialer.settings.tick,
+            )),
         });
         let is_open = self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, State::Closed);
+            let is_open = !matches!(state, SessionState::Closed);
             if is_open {
-                *state = State::Up(Arc::clone(&live));
+                *state = SessionState::Up(Arc::clone(&live));
             }
             is_open
         });
@@ -246,9 +255,9 @@ impl Session {
         let error = connection.carry(read, write, &mut calls).await;
         // Before anybody hears of it: who asks again waits for the next connection.
         self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, State::Closed);
+            let is_open = !matches!(state, SessionState::Closed);
             if is_open {
-                *state = State::Down(0, None);
+                *state = SessionState::Down(0, None);
             }
             is_open
         });

@@ -7,11 +7,12 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use lock_store::{
-    Answer, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
+    Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
     StoreError, StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{Notify, watch};
 
+use crate::base::first_base;
 use crate::connection::Live;
 use crate::errors::{Fault, code, of_code, silent};
 use crate::holds::Holds;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
     pub(crate) clock: Clock,
+    pub(crate) client: ClientId,
     pub(crate) namespace: Namespace,
     pub(crate) listener: Weak<dyn Listener>,
     pub(crate) holds: Mutex<Holds>,
@@ -142,7 +144,7 @@ impl Inner {
     pub(crate) fn listing(
         &self,
         node: &KeyNode,
-        reply: Carried<Option<crate::connection::Reply>>,
+        reply: Carried<Option<crate::connection::NodeReply>>,
     ) -> Carried<Listing> {
         let reply = match reply {
             Ok(Some(reply)) => reply,
@@ -173,7 +175,7 @@ impl Inner {
     }
 
     pub(crate) async fn make_namespace(&self, live: &Live, namespace: &str) -> Carried<()> {
-        let base = crate::tokens::first_base();
+        let base = first_base();
         let node = wire::create(namespace, &base, self.acl(), NodeKind::Persistent);
         there(live.send(node).reply().await.map(drop))
     }
@@ -255,7 +257,7 @@ pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
     }
 }
 
-fn there(made: Carried<()>) -> Carried<()> {
+pub(crate) fn there(made: Carried<()>) -> Carried<()> {
     match made {
         Err(Fault::Refused(code::NODE_EXISTS)) => Ok(()),
         other => other,

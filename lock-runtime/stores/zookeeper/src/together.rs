@@ -2,20 +2,20 @@
 
 use lock_store::{Acquire, AcquiredAll, Granted};
 
-use crate::acquire::Made;
-use crate::connection::{Live, Sent};
+use crate::acquire::MadeChild;
+use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::names::{self, KeyNode};
-use crate::rank::{Listing, Standing};
+use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner};
-use crate::wire::{self, NodeKind, Part, Request};
+use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
 
 /// A request, and what there is of it.
-struct Wish<'r> {
+struct KeyWish<'r> {
     request: &'r Acquire,
     node: KeyNode,
-    child: Option<Made>,
+    child: Option<MadeChild>,
 }
 
 impl Inner {
@@ -26,12 +26,12 @@ impl Inner {
         given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
         let sent = self.clock.now();
-        let wish = |request| Wish {
+        let wish = |request| KeyWish {
             request,
             node: self.node(&request.claim.key),
             child: None,
         };
-        let mut wishes: Vec<Wish<'_>> = requests.iter().map(wish).collect();
+        let mut wishes: Vec<KeyWish<'_>> = requests.iter().map(wish).collect();
         let listings = self.list_all(live, &wishes).await?;
         for (at, (wish, listing)) in wishes.iter_mut().zip(&listings).enumerate() {
             if listing.is_foreign {
@@ -42,18 +42,18 @@ impl Inner {
             wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             match listing.rank(claim.permits, place).standing {
-                Standing::Holds => {}
-                Standing::OtherKind => return Ok(AcquiredAll::Conflict(at)),
-                Standing::Waits(_) => return Ok(AcquiredAll::Busy(at)),
+                ChildStanding::Holds => {}
+                ChildStanding::OtherKind => return Ok(AcquiredAll::Conflict(at)),
+                ChildStanding::Waits(_) => return Ok(AcquiredAll::Busy(at)),
             }
         }
         let listings = self.create_all(live, &mut wishes, given_up).await?;
         for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
             let place = wish.child.as_ref().map(|(child, _)| child.place);
             let refused = match listing.rank(wish.request.claim.permits, place).standing {
-                Standing::Holds => continue,
-                Standing::OtherKind => AcquiredAll::Conflict(at),
-                Standing::Waits(_) => AcquiredAll::Busy(at),
+                ChildStanding::Holds => continue,
+                ChildStanding::OtherKind => AcquiredAll::Conflict(at),
+                ChildStanding::Waits(_) => AcquiredAll::Busy(at),
             };
             self.undo_all(live, &wishes).await?;
             return Ok(refused);
@@ -78,9 +78,9 @@ impl Inner {
         Ok(AcquiredAll::Granted { tokens, until })
     }
 
-    async fn list_all(&self, live: &Live, wishes: &[Wish<'_>]) -> Carried<Vec<Listing>> {
-        let list = |wish: &Wish<'_>| live.send(wire::children(&wish.node.path, false));
-        let lists: Vec<Sent> = wishes.iter().map(list).collect();
+    async fn list_all(&self, live: &Live, wishes: &[KeyWish<'_>]) -> Carried<Vec<Listing>> {
+        let list = |wish: &KeyWish<'_>| live.send(wire::children(&wish.node.path, false));
+        let lists: Vec<SentRequest> = wishes.iter().map(list).collect();
         let mut listings = Vec::new();
         for (wish, list) in wishes.iter().zip(lists) {
             listings.push(self.listing(&wish.node, list.reply().await.map(Some))?);
@@ -92,7 +92,7 @@ impl Inner {
     async fn create_all(
         &self,
         live: &Live,
-        wishes: &mut [Wish<'_>],
+        wishes: &mut [KeyWish<'_>],
         given_up: &GivenUp,
     ) -> Carried<Vec<Listing>> {
         for is_there in [true, false] {
@@ -101,14 +101,14 @@ impl Inner {
                     self.make_node(live, &wish.node).await?;
                 }
             }
-            let create = |wish: &Wish<'_>| {
+            let create = |wish: &KeyWish<'_>| {
                 let claim = &wish.request.claim;
                 let name = names::without_place(claim.owner, claim.permits, false);
                 let path = wish.node.child(&name);
                 wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential)
             };
             let missing = wishes.iter().filter(|wish| wish.child.is_none());
-            let creates: Vec<Request> = missing.map(create).collect();
+            let creates: Vec<NodeRequest> = missing.map(create).collect();
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
@@ -119,15 +119,15 @@ impl Inner {
             let mut is_done = true;
             for (wish, part) in missing.zip(parts) {
                 match part {
-                    Part::Created(path) => {
+                    MultiPart::Created(path) => {
                         let name = path.rsplit('/').next().unwrap_or_default();
                         let child = names::child(name).ok_or(Fault::Unreadable)?;
                         wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.
-                    Part::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
-                    Part::Failed(code) => return Err(Fault::Refused(code)),
-                    Part::Done => return Err(Fault::Unreadable),
+                    MultiPart::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
+                    MultiPart::Failed(code) => return Err(Fault::Refused(code)),
+                    MultiPart::Done => return Err(Fault::Unreadable),
                 }
             }
             if is_done {
@@ -137,13 +137,13 @@ impl Inner {
         Err(Fault::Refused(code::NO_NODE))
     }
 
-    async fn undo_all(&self, live: &Live, wishes: &[Wish<'_>]) -> Carried<()> {
+    async fn undo_all(&self, live: &Live, wishes: &[KeyWish<'_>]) -> Carried<()> {
         let sent = wishes.iter().filter_map(|wish| {
             let (child, _) = wish.child.as_ref()?;
             self.holds.lock().forget(&wish.node, child);
             Some(live.send(wire::delete(&wish.node.child(&child.name))))
         });
-        let sent: Vec<Sent> = sent.collect();
+        let sent: Vec<SentRequest> = sent.collect();
         for deleted in sent {
             match deleted.reply().await {
                 Ok(_) | Err(Fault::Refused(code::NO_NODE)) => {}

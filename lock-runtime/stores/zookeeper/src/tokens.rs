@@ -9,30 +9,18 @@
 //! The base stands in the namespace's node. It is the time at which that was made, in microseconds
 //! since 1970, so that tokens go on above those that another engine has given.
 
-use std::time::SystemTime;
-
 use lock_store::Owner;
 
+use crate::base::base_in;
 use crate::connection::Live;
 use crate::errors::Fault;
-use crate::holds::TokenWindow;
+use crate::holds::ZxidWindow;
 use crate::names::KeyNode;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, Stat};
 
 /// The tokens of one transaction.
 pub(crate) const WINDOW: u32 = 128;
-
-/// The base of a new namespace, as its node has it.
-pub(crate) fn first_base() -> Vec<u8> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let micros = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
-    micros.to_string().into_bytes()
-}
-
-fn base_in(data: &[u8]) -> Option<u64> {
-    std::str::from_utf8(data).ok()?.parse().ok()
-}
 
 /// The first of these tokens, and how many are reserved.
 pub(crate) type Minted = Option<(u64, u32)>;
@@ -82,7 +70,7 @@ impl Inner {
         let base = self.base(live, node).await?;
         let count = count.clamp(1, WINDOW);
         self.learn_czxid(live, node, owner).await?;
-        let take = |window: &mut TokenWindow, count: u32| {
+        let take = |window: &mut ZxidWindow, count: u32| {
             let first = u64::from(window.used);
             window.used += count;
             let zxid = u64::try_from(window.zxid).unwrap_or(0);
@@ -94,7 +82,7 @@ impl Inner {
             let Some(own) = holds.get(node, owner) else {
                 return Ok(None);
             };
-            let has_rest = |window: &TokenWindow| !is_shared && window.used < WINDOW;
+            let has_rest = |window: &ZxidWindow| !is_shared && window.used < WINDOW;
             match &mut own.window {
                 Some(window) if has_rest(window) => {
                     let rest = count.min(WINDOW - window.used);
@@ -104,7 +92,7 @@ impl Inner {
                 window @ None => {
                     let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
                     if let Some(zxid) = own.czxid.filter(is_last) {
-                        let window = window.insert(TokenWindow { zxid, used: 0 });
+                        let window = window.insert(ZxidWindow { zxid, used: 0 });
                         return Ok(Some(take(window, count)));
                     }
                 }
@@ -116,20 +104,7 @@ impl Inner {
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
         };
-        let window = own.window.insert(TokenWindow { zxid, used: 0 });
+        let window = own.window.insert(ZxidWindow { zxid, used: 0 });
         Ok(Some(take(window, count)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_is_written_and_read() {
-        let base = base_in(&first_base());
-        assert!(base.is_some_and(|base| base > 1_700_000_000_000_000));
-        assert_eq!(base_in(b"somebody's"), None);
-        assert_eq!(base_in(b""), None);
     }
 }

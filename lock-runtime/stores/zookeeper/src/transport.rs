@@ -57,6 +57,8 @@ impl Transport {
     ) -> io::Result<(ReadHalf, WriteHalf)> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        #[cfg(not(feature = "tls"))]
+        let _ = host;
         match self {
             Self::Plain => {
                 let (read, write) = stream.into_split();

@@ -22,7 +22,7 @@ use lock_store::timing::trusted;
 
 /// The trust in one session.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(crate) struct SessionTrust {
     timeout: Duration,
     /// In this time, the leader has heard of a request.
     passed_on: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Trust {
     until: Instant,
 }
 
-impl Trust {
+impl SessionTrust {
     /// The server has made or taken over the session. It was asked at `sent`.
     pub(crate) fn begin(sent: Instant, timeout: Duration, tick: Option<Duration>) -> Self {
         Self {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn an_answer_counts_when_another_has_followed_two_ticks_later() {
         let start = Instant::now();
-        let mut trust = Trust::begin(start, TIMEOUT, Some(TICK));
+        let mut trust = SessionTrust::begin(start, TIMEOUT, Some(TICK));
         let at_first = trust.until();
         assert_eq!(at_first, start + trusted(TIMEOUT));
         let (sent, answered) = (start + SECOND, start + 2 * SECOND);
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn half_of_the_timeout_stands_for_an_unknown_tick() {
         let start = Instant::now();
-        let mut trust = Trust::begin(start, TIMEOUT, None);
+        let mut trust = SessionTrust::begin(start, TIMEOUT, None);
         for second in 1..=20 {
             let now = start + second * SECOND;
             trust.prove(now, now);

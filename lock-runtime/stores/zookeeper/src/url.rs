@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     /// The servers' `tickTime`, if known.
     pub(crate) tick: Option<Duration>,
     pub(crate) user: Option<User>,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "it is refused"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
     pub(crate) server: String,

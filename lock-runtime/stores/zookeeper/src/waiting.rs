@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
-use crate::holds::Part;
+use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
-use crate::rank::{Listing, Obstacle, Standing};
+use crate::rank::{ChildStanding, Listing, Obstacle};
 use crate::session::News;
 use crate::store::{Carried, Inner};
 use crate::wire;
@@ -54,6 +54,7 @@ impl Inner {
     pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
         while let Some(news) = news.recv().await {
             match news {
+                News::Changed(path) if path == self.own_mailbox() => self.mind_mailbox(false),
                 News::Changed(path) => {
                     let nodes = self.holds.lock().changed(&path);
                     for node in nodes {
@@ -61,6 +62,7 @@ impl Inner {
                     }
                 }
                 News::Up => {
+                    self.mind_mailbox(true);
                     let nodes = {
                         let mut holds = self.holds.lock();
                         holds.unwatch();
@@ -131,12 +133,14 @@ impl Inner {
                     continue;
                 }
                 match listing.rank(child.permits, Some(child.place)).standing {
-                    Standing::Holds => self.hand_over(live, node, child, &listing, sent).await?,
-                    Standing::Waits(obstacle) => {
+                    ChildStanding::Holds => {
+                        self.hand_over(live, node, child, &listing, sent).await?
+                    }
+                    ChildStanding::Waits(obstacle) => {
                         is_settled &= self.watch(live, node, &obstacle).await?;
                     }
                     // It learns of that when it asks again.
-                    Standing::OtherKind => {}
+                    ChildStanding::OtherKind => {}
                 }
             }
             if is_settled {
@@ -161,7 +165,7 @@ impl Inner {
             let Some(own) = own.filter(|own| own.child.name == child.name) else {
                 return Ok(());
             };
-            let Part::Waits {
+            let OwnPart::Waits {
                 first_lease,
                 tokens,
                 ..
@@ -169,7 +173,7 @@ impl Inner {
             else {
                 return Ok(());
             };
-            own.part = Part::Holds(self.clock.now() + first_lease);
+            own.part = OwnPart::Holds(self.clock.now() + first_lease);
             (first_lease, tokens)
         };
         self.ends.notify_one();

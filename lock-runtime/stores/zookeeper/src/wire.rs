@@ -2,11 +2,11 @@
 //!
 //! The protocol is that of ZooKeeper 3.5 and later, as its `zookeeper.jute` has it.
 
-use crate::jute::{Reader, Writer};
+use crate::jute::{JuteReader, JuteWriter};
 
 /// What a request asks for. The numbers are the protocol's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum RequestVerb {
     Delete = 2,
     Exists = 3,
     GetData = 4,
@@ -40,8 +40,8 @@ pub(crate) enum Acl {
 
 /// A request without its header.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) verb: Verb,
+pub(crate) struct NodeRequest {
+    pub(crate) verb: RequestVerb,
     pub(crate) body: Vec<u8>,
 }
 
@@ -52,17 +52,17 @@ pub(crate) const AUTH: i32 = -4;
 const ANY_VERSION: i32 = -1;
 const ALL_RIGHTS: i32 = 31;
 
-fn request(verb: Verb, body: Writer) -> Request {
+fn request(verb: RequestVerb, body: JuteWriter) -> NodeRequest {
     let body = body.done();
-    Request { verb, body }
+    NodeRequest { verb, body }
 }
 
-fn creation(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> Writer {
+fn creation(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> JuteWriter {
     let (scheme, id) = match acl {
         Acl::Open => ("world", "anyone"),
         Acl::Creator => ("auth", ""),
     };
-    Writer::default()
+    JuteWriter::default()
         .text(path)
         .bytes(data)
         .int(1)
@@ -72,59 +72,68 @@ fn creation(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> Writer {
         .int(kind as i32)
 }
 
-pub(crate) fn create(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> Request {
+pub(crate) fn create(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> NodeRequest {
     let verb = match kind {
-        NodeKind::Container => Verb::CreateContainer,
-        _ => Verb::Create2,
+        NodeKind::Container => RequestVerb::CreateContainer,
+        _ => RequestVerb::Create2,
     };
     request(verb, creation(path, data, acl, kind))
 }
 
-pub(crate) fn delete(path: &str) -> Request {
-    let body = Writer::default().text(path).int(ANY_VERSION);
-    request(Verb::Delete, body)
+pub(crate) fn delete(path: &str) -> NodeRequest {
+    let body = JuteWriter::default().text(path).int(ANY_VERSION);
+    request(RequestVerb::Delete, body)
 }
 
-pub(crate) fn exists(path: &str) -> Request {
-    request(Verb::Exists, Writer::default().text(path).bool(false))
+pub(crate) fn exists(path: &str) -> NodeRequest {
+    request(
+        RequestVerb::Exists,
+        JuteWriter::default().text(path).bool(false),
+    )
 }
 
-pub(crate) fn data(path: &str, watch: bool) -> Request {
-    request(Verb::GetData, Writer::default().text(path).bool(watch))
+pub(crate) fn data(path: &str, watch: bool) -> NodeRequest {
+    request(
+        RequestVerb::GetData,
+        JuteWriter::default().text(path).bool(watch),
+    )
 }
 
-pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> Request {
+pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> NodeRequest {
     let version = version.unwrap_or(ANY_VERSION);
-    let body = Writer::default().text(path).bytes(data).int(version);
-    request(Verb::SetData, body)
+    let body = JuteWriter::default().text(path).bytes(data).int(version);
+    request(RequestVerb::SetData, body)
 }
 
-pub(crate) fn children(path: &str, watch: bool) -> Request {
-    request(Verb::GetChildren2, Writer::default().text(path).bool(watch))
+pub(crate) fn children(path: &str, watch: bool) -> NodeRequest {
+    request(
+        RequestVerb::GetChildren2,
+        JuteWriter::default().text(path).bool(watch),
+    )
 }
 
-pub(crate) fn sync() -> Request {
-    request(Verb::Sync, Writer::default().text("/"))
+pub(crate) fn sync() -> NodeRequest {
+    request(RequestVerb::Sync, JuteWriter::default().text("/"))
 }
 
-pub(crate) fn auth(user: &str, password: &str) -> Request {
-    let body = Writer::default()
+pub(crate) fn auth(user: &str, password: &str) -> NodeRequest {
+    let body = JuteWriter::default()
         .int(0)
         .text("digest")
         .text(&format!("{user}:{password}"));
-    request(Verb::Auth, body)
+    request(RequestVerb::Auth, body)
 }
 
-pub(crate) fn close() -> Request {
-    request(Verb::Close, Writer::default())
+pub(crate) fn close() -> NodeRequest {
+    request(RequestVerb::Close, JuteWriter::default())
 }
 
 /// All of these, or none.
-pub(crate) fn multi(requests: &[Request]) -> Request {
-    let all = requests.iter().fold(Writer::default(), |all, one| {
+pub(crate) fn multi(requests: &[NodeRequest]) -> NodeRequest {
+    let all = requests.iter().fold(JuteWriter::default(), |all, one| {
         all.int(one.verb as i32).bool(false).int(-1).raw(&one.body)
     });
-    request(Verb::Multi, all.int(-1).bool(true).int(-1))
+    request(RequestVerb::Multi, all.int(-1).bool(true).int(-1))
 }
 
 /// What the server knows of a node.
@@ -141,7 +150,7 @@ pub(crate) struct Stat {
     pub(crate) data_length: i32,
 }
 
-pub(crate) fn stat(reader: &mut Reader<'_>) -> Option<Stat> {
+pub(crate) fn stat(reader: &mut JuteReader<'_>) -> Option<Stat> {
     let (czxid, mzxid) = (reader.long()?, reader.long()?);
     let (_created, _changed) = (reader.long()?, reader.long()?);
     let (version, _children, _acl) = (reader.int()?, reader.int()?, reader.int()?);
@@ -158,30 +167,30 @@ pub(crate) fn stat(reader: &mut Reader<'_>) -> Option<Stat> {
 
 /// The reply to a [`create`]: the path, which has got its number.
 pub(crate) fn created(body: &[u8]) -> Option<(String, Stat)> {
-    let mut reader = Reader::new(body);
+    let mut reader = JuteReader::new(body);
     Some((reader.text()?, stat(&mut reader)?))
 }
 
 /// The reply to [`exists`] and [`set_data`].
 pub(crate) fn only_stat(body: &[u8]) -> Option<Stat> {
-    stat(&mut Reader::new(body))
+    stat(&mut JuteReader::new(body))
 }
 
 /// The reply to [`data`].
 pub(crate) fn found_data(body: &[u8]) -> Option<(Vec<u8>, Stat)> {
-    let mut reader = Reader::new(body);
+    let mut reader = JuteReader::new(body);
     Some((reader.bytes()?.to_vec(), stat(&mut reader)?))
 }
 
 /// The reply to [`children`].
 pub(crate) fn found_children(body: &[u8]) -> Option<(Vec<String>, Stat)> {
-    let mut reader = Reader::new(body);
+    let mut reader = JuteReader::new(body);
     Some((reader.texts()?, stat(&mut reader)?))
 }
 
 /// One part of a reply to [`multi`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum MultiPart {
     Created(String),
     Done,
     Failed(i32),
@@ -189,12 +198,12 @@ pub(crate) enum Part {
 
 /// The reply to [`multi`]: each part, in the order of the requests. Servers differ in whether they
 /// add the `Stat` of what was made.
-pub(crate) fn parts(body: &[u8]) -> Option<Vec<Part>> {
+pub(crate) fn parts(body: &[u8]) -> Option<Vec<MultiPart>> {
     const ERROR: i32 = -1;
     const CREATE: i32 = 1;
-    const CREATE2: i32 = Verb::Create2 as i32;
-    const SET_DATA: i32 = Verb::SetData as i32;
-    let mut reader = Reader::new(body);
+    const CREATE2: i32 = RequestVerb::Create2 as i32;
+    const SET_DATA: i32 = RequestVerb::SetData as i32;
+    let mut reader = JuteReader::new(body);
     let mut parts = Vec::new();
     loop {
         let (verb, is_end, _) = (reader.int()?, reader.bool()?, reader.int()?);
@@ -202,22 +211,22 @@ pub(crate) fn parts(body: &[u8]) -> Option<Vec<Part>> {
             return Some(parts);
         }
         parts.push(match verb {
-            ERROR => Part::Failed(reader.int()?),
-            CREATE => Part::Created(reader.text()?),
+            ERROR => MultiPart::Failed(reader.int()?),
+            CREATE => MultiPart::Created(reader.text()?),
             CREATE2 => {
                 let path = reader.text()?;
                 stat(&mut reader)?;
-                Part::Created(path)
+                MultiPart::Created(path)
             }
-            SET_DATA => stat(&mut reader).map(|_| Part::Done)?,
-            _ => Part::Done,
+            SET_DATA => stat(&mut reader).map(|_| MultiPart::Done)?,
+            _ => MultiPart::Done,
         });
     }
 }
 
 /// The first message on a connection. A session without a number is a new one.
 pub(crate) fn connect(seen: i64, timeout_millis: i32, session: i64, secret: &[u8]) -> Vec<u8> {
-    Writer::default()
+    JuteWriter::default()
         .int(0)
         .long(seen)
         .int(timeout_millis)
@@ -229,17 +238,17 @@ pub(crate) fn connect(seen: i64, timeout_millis: i32, session: i64, secret: &[u8
 
 /// The reply to [`connect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Connected {
+pub(crate) struct GivenSession {
     pub(crate) timeout_millis: i32,
     /// Zero: the session that was asked for is over.
     pub(crate) session: i64,
     pub(crate) secret: Vec<u8>,
 }
 
-pub(crate) fn connected(body: &[u8]) -> Option<Connected> {
-    let mut reader = Reader::new(body);
+pub(crate) fn connected(body: &[u8]) -> Option<GivenSession> {
+    let mut reader = JuteReader::new(body);
     let (_version, timeout_millis) = (reader.int()?, reader.int()?);
-    Some(Connected {
+    Some(GivenSession {
         timeout_millis,
         session: reader.long()?,
         secret: reader.bytes()?.to_vec(),
@@ -247,12 +256,12 @@ pub(crate) fn connected(body: &[u8]) -> Option<Connected> {
 }
 
 /// A request with its header and its length.
-pub(crate) fn framed(number: i32, request: &Request) -> Vec<u8> {
-    let message = Writer::default()
+pub(crate) fn framed(number: i32, request: &NodeRequest) -> Vec<u8> {
+    let message = JuteWriter::default()
         .int(number)
         .int(request.verb as i32)
         .raw(&request.body);
-    Writer::default().bytes(&message.done()).done()
+    JuteWriter::default().bytes(&message.done()).done()
 }
 
 /// What every reply begins with.
@@ -268,7 +277,7 @@ pub(crate) struct ReplyHeader {
 pub(crate) const HEADER: usize = 16;
 
 pub(crate) fn header(message: &[u8]) -> Option<ReplyHeader> {
-    let mut reader = Reader::new(message);
+    let mut reader = JuteReader::new(message);
     Some(ReplyHeader {
         number: reader.int()?,
         zxid: reader.long()?,
@@ -278,7 +287,7 @@ pub(crate) fn header(message: &[u8]) -> Option<ReplyHeader> {
 
 /// The path of an event.
 pub(crate) fn event(body: &[u8]) -> Option<String> {
-    let mut reader = Reader::new(body);
+    let mut reader = JuteReader::new(body);
     let (_kind, _state) = (reader.int()?, reader.int()?);
     reader.text()
 }

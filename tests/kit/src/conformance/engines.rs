@@ -72,7 +72,6 @@ fn of_zookeeper() -> Capabilities {
     let mut can = Capabilities::all();
     let lacks = || Ability::no("no server of it shows a clock");
     (can.rate, can.exact_rate, can.latch) = (lacks(), lacks(), lacks());
-    can.tells = false;
     can
 }
 

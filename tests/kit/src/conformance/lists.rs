@@ -76,7 +76,6 @@ const BESIDES: &[(&str, Needs)] = &[
     ("outages::", Needs::Failures),
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
-    ("holders::a_client_is_asked", Needs::Messages),
     ("leaders::a_revoked_leader", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
     ("revoking::", Needs::Messages),

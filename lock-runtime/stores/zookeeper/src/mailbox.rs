@@ -1,0 +1,125 @@
+//! Messages from client to client: each has a node for them, in which a child of its session says
+//! that it listens. A message is a child of its sender's session, which the receiver deletes.
+
+use std::sync::Arc;
+
+use lock_store::{ClientId, ClientMessage};
+
+use crate::connection::{Live, SentRequest};
+use crate::errors::{Fault, code};
+use crate::letter::Letter;
+use crate::store::{Carried, Inner, there};
+use crate::wire::{self, NodeKind};
+
+/// Beside the namespaces. No escaped name is like it.
+const MAIL: &str = "%mail";
+/// The child that says that a client listens.
+const HERE: &str = "here";
+
+impl Inner {
+    fn mailbox(&self, of: ClientId) -> String {
+        format!("{}/{MAIL}/{:032x}", self.settings.chroot, of.0)
+    }
+
+    /// This client's own.
+    pub(crate) fn own_mailbox(&self) -> String {
+        self.mailbox(self.client)
+    }
+
+    /// Makes the client's mailbox, and listens. Over each connection anew.
+    pub(crate) async fn listen(&self, live: &Live) -> Carried<()> {
+        let path = self.own_mailbox();
+        let make = || live.send(wire::create(&path, b"", self.acl(), NodeKind::Container));
+        if let Err(Fault::Refused(code::NO_NODE)) = make().reply().await {
+            let all = format!("{}/{MAIL}", self.settings.chroot);
+            let all = wire::create(&all, b"", self.acl(), NodeKind::Persistent);
+            there(live.send(all).reply().await.map(drop))?;
+            there(make().reply().await.map(drop))?;
+        }
+        let here = wire::create(
+            &format!("{path}/{HERE}"),
+            b"",
+            self.acl(),
+            NodeKind::Ephemeral,
+        );
+        there(live.send(here).reply().await.map(drop))?;
+        self.collect(live).await
+    }
+
+    /// Reads what has come, and watches for more.
+    pub(crate) async fn collect(&self, live: &Live) -> Carried<()> {
+        let path = self.own_mailbox();
+        let listed = live.send(wire::children(&path, true)).reply().await?;
+        let (mut names, _) = listed.read(wire::found_children)?;
+        names.retain(|name| name != HERE);
+        names.sort();
+        let begin = |name: &String| {
+            let letter = format!("{path}/{name}");
+            let read = live.send(wire::data(&letter, false));
+            (read, live.send(wire::delete(&letter)))
+        };
+        let letters: Vec<(SentRequest, SentRequest)> = names.iter().map(begin).collect();
+        for (read, _) in letters {
+            let Ok(read) = read.reply().await else {
+                continue;
+            };
+            let (data, _) = read.read(wire::found_data)?;
+            let message = Letter::read(&data);
+            let message = message.and_then(|letter| letter.message_for(&self.namespace));
+            if let Some(message) = message
+                && let Some(listener) = self.listener.upgrade()
+            {
+                listener.told(message);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if that client listens.
+    pub(crate) async fn tell(
+        &self,
+        live: &Live,
+        to: ClientId,
+        message: &ClientMessage,
+    ) -> Carried<bool> {
+        let path = self.mailbox(to);
+        match live
+            .send(wire::exists(&format!("{path}/{HERE}")))
+            .reply()
+            .await
+        {
+            Ok(_) => {}
+            Err(Fault::Refused(code::NO_NODE)) => return Ok(false),
+            Err(fault) => return Err(fault),
+        }
+        let namespace = message.key().namespace().unwrap_or(&self.namespace);
+        let letter = Letter {
+            namespace: namespace.to_string(),
+            message: message.clone(),
+        };
+        let (path, data) = (format!("{path}/m-"), letter.write());
+        let letter = wire::create(&path, &data, self.acl(), NodeKind::EphemeralSequential);
+        match live.send(letter).reply().await {
+            Ok(_) => Ok(true),
+            Err(Fault::Refused(code::NO_NODE)) => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Listens, or collects what has come, in a task.
+    pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
+        let me = Arc::clone(self);
+        self.clock.spawn(async move {
+            let Some(live) = me.session.live_now() else {
+                return;
+            };
+            let minded = match is_new {
+                true => me.listen(&live).await,
+                false => me.collect(&live).await,
+            };
+            if let Err(Fault::Refused(code)) = minded {
+                tracing::debug!(code, "no messages from other clients can be heard");
+            }
+        });
+    }
+}
