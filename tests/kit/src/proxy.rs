@@ -61,6 +61,11 @@ impl Proxy {
         Self::start_for(target, Protocol::ZooKeeper).await
     }
 
+    /// The same in front of a server whose requests are not read.
+    pub async fn start_unread(target: SocketAddr) -> Self {
+        Self::start_for(target, Protocol::Other).await
+    }
+
     async fn start_for(target: SocketAddr, protocol: Protocol) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let addr = listener.local_addr().expect("a listener has an address");

@@ -10,6 +10,8 @@ pub(super) enum Protocol {
     Redis,
     Postgres,
     ZooKeeper,
+    /// Whose requests are not read.
+    Other,
 }
 
 /// The requests of one connection.
@@ -18,6 +20,7 @@ pub(super) enum Requests {
     Redis(RequestParser),
     Postgres(PostgresRequests),
     ZooKeeper(ZooKeeperRequests),
+    Other,
 }
 
 impl Protocol {
@@ -26,6 +29,7 @@ impl Protocol {
             Self::Redis => Requests::Redis(RequestParser::default()),
             Self::Postgres => Requests::Postgres(PostgresRequests::default()),
             Self::ZooKeeper => Requests::ZooKeeper(ZooKeeperRequests::default()),
+            Self::Other => Requests::Other,
         }
     }
 }
@@ -37,6 +41,7 @@ impl Requests {
             Self::Redis(requests) => requests.read(chunk),
             Self::Postgres(requests) => requests.read(chunk),
             Self::ZooKeeper(requests) => requests.read(chunk),
+            Self::Other => Vec::new(),
         }
     }
 }

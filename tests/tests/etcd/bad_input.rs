@@ -1,0 +1,233 @@
+//! Wrong URLs, certificates, and keys of others.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockError, Tls};
+use lock_testkit::{EtcdCluster, EtcdOptions, Port};
+
+use crate::client;
+
+async fn refused(builder: lock_runtime::LockClientBuilder) -> LockError {
+    let builder = builder.connect_timeout(Duration::from_secs(2));
+    let began = Instant::now();
+    let error = builder.connect().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(10), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn what_can_not_be_reached_is_said_in_time_and_by_its_name() {
+    let nobody = Port::free();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    for (url, says) in [
+        (format!("etcd://127.0.0.1:{}", nobody.number()), "refused"),
+        (format!("etcd://{silent}"), "slow, stands still"),
+        ("etcd://nowhere.invalid".to_owned(), "can't be resolved"),
+    ] {
+        let error = refused(LockClient::builder().url(url)).await;
+        assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_can_not_be_meant_are_refused() {
+    for (builder, says) in [
+        (
+            LockClient::builder().replicas(1, Duration::from_secs(1)),
+            "`replicas`",
+        ),
+        (
+            LockClient::builder().username("u"),
+            "both user and password",
+        ),
+    ] {
+        let error = builder.url("etcd://127.0.0.1").connect().await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, LockError::Config { .. }), "{error:?}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_majority_it_is_said_in_time() {
+    let servers = EtcdCluster::three().await;
+    let leader = servers.leader().await;
+    servers.kill_member((leader + 1) % 3);
+    servers.kill_member((leader + 2) % 3);
+    let error = refused(LockClient::builder().url(servers.url(""))).await;
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn keys_of_others_are_a_conflict_and_stay_as_they_are() {
+    let servers = EtcdCluster::one().await;
+    let client = client(&servers.url("")).await;
+    let gateway = servers.gateway().await;
+    let theirs = [
+        ("t0/lock/data", "somebody's"),
+        ("t0/lock/child/theirs", "x"),
+    ];
+    for (key, value) in theirs {
+        gateway.put(key, value).await.unwrap();
+    }
+    for key in ["data", "child"] {
+        for error in [
+            client.lock(key).try_acquire().await.map(drop).unwrap_err(),
+            client.lock(key).acquire().await.map(drop).unwrap_err(),
+            client
+                .rw_lock(key)
+                .read()
+                .acquire()
+                .await
+                .map(drop)
+                .unwrap_err(),
+        ] {
+            assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        }
+        assert!(client.force_release(key).await.is_err());
+    }
+    let mut found = servers.locks().await;
+    found.sort();
+    let mut expected = theirs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_hundred_keys_are_taken_at_once_and_more_than_a_transaction_has_are_refused() {
+    let servers = EtcdCluster::one().await;
+    let client = client(&servers.url("")).await;
+    let keys = |count: usize| (0..count).map(|key| format!("k{key}"));
+    for count in [63, 64, 127] {
+        let guard = client.multi_lock(keys(count)).acquire().await.unwrap();
+        assert_eq!(servers.locks().await.len(), count);
+        guard.release().await.unwrap();
+        assert_eq!(servers.locks().await.len(), 0);
+    }
+    let error = client.multi_lock(keys(128)).acquire().await.map(drop);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("lock fewer keys at once"), "{error}");
+    assert_eq!(servers.locks().await.len(), 0);
+}
+
+#[tokio::test]
+async fn health_tells_of_a_cluster_of_one() {
+    let servers = EtcdCluster::one().await;
+    let client = client(&servers.url("")).await;
+    let health = client.health().await.unwrap();
+    let [server] = &health.servers[..] else {
+        panic!("{health:?}")
+    };
+    assert!(server.version.starts_with("3."), "{server:?}");
+    let findings: Vec<String> = server.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        findings.len() == 1 && findings[0].contains("cluster of one"),
+        "{findings:?}"
+    );
+    let three = EtcdCluster::three().await;
+    let client = crate::client(&three.url("")).await;
+    for server in client.health().await.unwrap().servers {
+        assert!(server.findings.is_empty(), "{server:?}");
+        assert_eq!(server.replicas, Some(2));
+    }
+}
+
+struct Authority {
+    certificate: rcgen::Certificate,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+fn authority() -> Authority {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let certificate = parameters.self_signed(&key).unwrap();
+    let issuer = rcgen::Issuer::new(parameters, key);
+    Authority {
+        certificate,
+        issuer,
+    }
+}
+
+/// A certificate of this authority, and its key. One that `is_over` was valid in the year 2001.
+fn signed(by: &Authority, is_over: bool) -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let mut parameters = rcgen::CertificateParams::new(names).unwrap();
+    if is_over {
+        parameters.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2001, 12, 31);
+    }
+    let certificate = parameters.signed_by(&key, &by.issuer).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+async fn over_tls(authority: &Authority, is_over: bool) -> (EtcdCluster, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = signed(authority, is_over);
+    let file = |name: &str, pem: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pem).unwrap();
+        path.display().to_string()
+    };
+    let arguments = vec![
+        "--cert-file".to_owned(),
+        file("cert.pem", &certificate),
+        "--key-file".to_owned(),
+        file("key.pem", &key),
+        "--trusted-ca-file".to_owned(),
+        file("ca.pem", &authority.certificate.pem()),
+        "--client-cert-auth".to_owned(),
+    ];
+    let options = EtcdOptions {
+        arguments,
+        has_tls: true,
+        ..EtcdOptions::default()
+    };
+    (EtcdCluster::of(1, options).await, folder)
+}
+
+#[tokio::test]
+async fn tls_asks_for_certificates_of_both() {
+    let authority = authority();
+    let (servers, _folder) = over_tls(&authority, false).await;
+    let ca = || Tls::new().ca_pem(authority.certificate.pem());
+    let (certificate, key) = signed(&authority, false);
+    let url = servers.url("?tls=on");
+    let builder = || LockClient::builder().url(&url);
+    let client = builder()
+        .tls(ca().identity_pem(certificate.clone(), key.clone()))
+        .connect()
+        .await
+        .unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    assert_eq!(client.health().await.unwrap().servers.len(), 1);
+    // Without a certificate of its own, by another authority, and without TLS.
+    let other = self::authority();
+    for builder in [
+        builder().tls(ca()),
+        builder().tls(
+            Tls::new()
+                .ca_pem(other.certificate.pem())
+                .identity_pem(certificate, key),
+        ),
+        LockClient::builder().url(servers.url("")),
+    ] {
+        let error = refused(builder).await;
+        assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_over_is_told_by_that_word() {
+    let authority = authority();
+    let (servers, _folder) = over_tls(&authority, true).await;
+    let (certificate, key) = signed(&authority, false);
+    let tls = Tls::new().ca_pem(authority.certificate.pem());
+    let tls = tls.identity_pem(certificate, key);
+    let error = refused(LockClient::builder().url(servers.url("?tls=on")).tls(tls)).await;
+    let text = error.to_string();
+    assert!(text.contains("xpired"), "{text}");
+}

@@ -1,0 +1,89 @@
+//! What is done to a cluster while clients use it: compaction, a full quota, a restored snapshot.
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+use lock_testkit::{EtcdCluster, EtcdOptions, eventually};
+use serde_json::json;
+
+use crate::client;
+
+#[tokio::test]
+async fn a_compaction_takes_no_news_from_those_who_wait() {
+    let servers = EtcdCluster::one().await;
+    let (a, b) = (
+        client(&servers.url("")).await,
+        client(&servers.url("")).await,
+    );
+    let gateway = servers.gateway().await;
+    for round in 0..5 {
+        let guard = a.lock("k").acquire().await.unwrap();
+        let waiter = tokio::spawn(b.lock("k").acquire());
+        eventually("it waits", async || {
+            a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+        })
+        .await;
+        let put = gateway.put("t0/other", "x").await.unwrap();
+        let revision = put["header"]["revision"].as_str().unwrap();
+        let compact = json!({ "revision": revision, "physical": true });
+        gateway.ask("kv/compaction", &compact).await.unwrap();
+        guard.release().await.unwrap();
+        let next = tokio::time::timeout(Duration::from_millis(900), waiter).await;
+        let next = next.unwrap_or_else(|_| panic!("round {round}: it is told"));
+        next.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
+    let options = EtcdOptions {
+        arguments: ["--quota-backend-bytes", "4194304"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..EtcdOptions::default()
+    };
+    let servers = EtcdCluster::of(1, options).await;
+    let client = client(&servers.url("")).await;
+    let guard = client.lock("held").acquire().await.unwrap();
+    let gateway = servers.gateway().await;
+    let much = "x".repeat(500_000);
+    let mut last = String::new();
+    while let Ok(put) = gateway.put("t0/much", &much).await {
+        last = put["header"]["revision"].as_str().unwrap().to_owned();
+    }
+    let refused = client
+        .lock("k")
+        .wait(Duration::from_secs(1))
+        .acquire()
+        .await;
+    let error = refused.map(drop).unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("space exceeded") && text.contains("defrag"),
+        "{text}"
+    );
+    let health = client.health().await.unwrap();
+    let findings = health.servers[0].findings.iter().map(ToString::to_string);
+    let findings: Vec<String> = findings.collect();
+    let has = |text: &str| findings.iter().any(|finding| finding.contains(text));
+    assert!(
+        has("NOSPACE") && has("of its quota are used"),
+        "{findings:?}"
+    );
+    // Renewals and releases need no room.
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    let compact = json!({ "revision": last, "physical": true });
+    gateway.ask("kv/compaction", &compact).await.unwrap();
+    gateway
+        .ask("maintenance/defragment", &json!({}))
+        .await
+        .unwrap();
+    // As `etcdctl alarm disarm` does.
+    let alarms = gateway.ask("maintenance/alarm", &json!({})).await.unwrap();
+    let member = &alarms["alarms"][0]["memberID"];
+    let disarm = json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" });
+    gateway.ask("maintenance/alarm", &disarm).await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+}

@@ -1,0 +1,187 @@
+//! A cluster of three: what the loss of members does to holds.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{EtcdCluster, Proxy, eventually};
+
+use crate::{LONG, client};
+
+#[tokio::test]
+async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let mut last = None;
+    for number in 0..3 {
+        // The leader among them.
+        let guard = a.lock("k").fenced().acquire().await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        assert!(Some(token) > last, "{token} after {last:?}");
+        let waiter = tokio::spawn(b.lock("k").fenced().acquire());
+        eventually("it waits", async || {
+            a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+        })
+        .await;
+        servers.kill_member(number);
+        // Longer than an election takes.
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            assert!(guard.is_held(), "member {number}");
+            assert!(!waiter.is_finished());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        guard.release().await.unwrap();
+        let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+        let next = next.unwrap().unwrap();
+        last = next.fencing_token();
+        assert!(last > Some(token), "{last:?} after {token}");
+        next.release().await.unwrap();
+        servers.start_member(number);
+        servers.until_serving().await;
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_holder() {
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").acquire().await.unwrap();
+    let leader = servers.leader().await;
+    servers.pause_member(leader);
+    let others: Vec<u16> = {
+        let ports = servers.ports().into_iter().enumerate();
+        let ports = ports.filter(|(number, _)| *number != leader);
+        ports.map(|(_, port)| port).collect()
+    };
+    // Two are a majority.
+    let url = servers.url_at(&others, "");
+    let other = LockClient::builder().url(url).connect_lazy().unwrap();
+    eventually("the others have a leader", async || {
+        other.lock("other").run(async {}).await.is_ok()
+    })
+    .await;
+    assert!(guard.is_held(), "the lease is longer than an election");
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    servers.resume_member(leader);
+    servers.until_serving().await;
+    assert!(guard.is_held());
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    drop(b.lock("k").acquire().await.unwrap());
+}
+
+#[tokio::test]
+async fn without_a_majority_holds_end_and_nothing_is_granted_until_it_is_back() {
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("?session=4s");
+    let a = client(&url).await;
+    let lease = Duration::from_secs(5);
+    let guard = a
+        .lock("k")
+        .lease(lease)
+        .renew(true)
+        .acquire()
+        .await
+        .unwrap();
+    let leader = servers.leader().await;
+    let [first, second] = [(leader + 1) % 3, (leader + 2) % 3];
+    servers.kill_member(first);
+    servers.kill_member(second);
+    let lost = tokio::time::timeout(Duration::from_secs(12), guard.lost()).await;
+    assert!(lost.is_ok(), "nobody can say that the lease goes on");
+    let refused = a.lock("other").wait(Duration::from_secs(3)).acquire().await;
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    servers.start_member(first);
+    servers.start_member(second);
+    drop(guard);
+    let again = a.lock("k").acquire().await.unwrap();
+    assert!(again.is_held());
+}
+
+#[tokio::test]
+async fn holds_outlive_a_restart_of_all_members() {
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("k").acquire());
+    eventually("it waits", async || {
+        a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+    })
+    .await;
+    for number in 0..3 {
+        servers.kill_member(number);
+    }
+    for number in 0..3 {
+        servers.start_member(number);
+    }
+    servers.until_serving().await;
+    assert!(guard.is_held() && !waiter.is_finished());
+    guard.release().await.unwrap();
+    let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+    assert!(next.unwrap().unwrap().is_held());
+}
+
+/// A member that answers nobody, and hears from no member: its own client goes to another.
+#[tokio::test]
+async fn a_client_of_a_member_that_is_cut_off_goes_to_another_and_keeps_its_hold() {
+    let servers = EtcdCluster::three().await;
+    let leader = servers.leader().await;
+    let ports = servers.ports();
+    let follower = (leader + 1) % 3;
+    let address = SocketAddr::from(([127, 0, 0, 1], ports[follower]));
+    let proxy = Proxy::start_unread(address).await;
+    // The follower is the only one that the client knows at first.
+    let url = servers.url_at(&[proxy.addr().port(), ports[leader]], "");
+    let (a, b) = (client(&url).await, client(&servers.url("")).await);
+    let guard = a.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("k").acquire());
+    eventually("it waits", async || {
+        b.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+    })
+    .await;
+    proxy.freeze();
+    servers.pause_member(follower);
+    let until = Instant::now() + Duration::from_secs(6);
+    while Instant::now() < until {
+        assert!(guard.is_held() && !waiter.is_finished());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    guard.release().await.unwrap();
+    let next = tokio::time::timeout(LONG, waiter).await.unwrap();
+    next.unwrap().unwrap().release().await.unwrap();
+    servers.resume_member(follower);
+    proxy.thaw();
+    a.lock("k").run(async {}).await.unwrap();
+}
+
+/// What a client has sent and got no answer to is carried out late, or never: nothing is left.
+#[tokio::test]
+async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothing() {
+    let servers = EtcdCluster::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_unread(address).await;
+    let cut_off = client(&servers.url_at(&[proxy.addr().port()], "")).await;
+    let held = cut_off.lock("held").acquire().await.unwrap();
+    for round in 0..20 {
+        let work = async {
+            for _ in 0..5 {
+                cut_off.lock("k").run(async {}).await.unwrap();
+            }
+        };
+        let cuts = async {
+            tokio::time::sleep(Duration::from_millis(3 * round)).await;
+            proxy.cut();
+        };
+        tokio::join!(work, cuts);
+        assert!(held.is_held(), "round {round}");
+    }
+    held.release().await.unwrap();
+    eventually("nothing is left", async || servers.locks().await.is_empty()).await;
+}

@@ -1,0 +1,87 @@
+//! Users and roles: least rights, tokens that the servers forget, and what strangers are told.
+
+use std::time::Duration;
+
+use lock_runtime::LockClient;
+use lock_testkit::{EtcdCluster, EtcdOptions, eventually};
+
+use crate::client;
+
+async fn refused(url: &str) -> String {
+    let builder = LockClient::builder().url(url);
+    let builder = builder.connect_timeout(Duration::from_secs(5));
+    builder.connect().await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_token_that_the_servers_have_forgotten_is_asked_for_again() {
+    let options = EtcdOptions {
+        has_users: true,
+        // In seconds.
+        arguments: ["--auth-token-ttl", "1"].map(str::to_owned).to_vec(),
+        ..EtcdOptions::default()
+    };
+    let servers = EtcdCluster::of(1, options).await;
+    let (a, b) = (
+        client(&servers.url("")).await,
+        client(&servers.url("")).await,
+    );
+    for round in 0..3 {
+        let guard = a.lock("k").acquire().await.unwrap();
+        let waiter = tokio::spawn(b.lock("k").acquire());
+        eventually("it waits", async || {
+            a.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+        })
+        .await;
+        // Nothing is asked meanwhile but what those who wait ask each second.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(guard.is_held(), "round {round}");
+        guard.release().await.unwrap();
+        waiter.await.unwrap().unwrap().release().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+}
+
+#[tokio::test]
+async fn users_without_rights_or_passwords_are_told_what_to_do() {
+    let servers = EtcdCluster::with_users(1).await;
+    let url = servers.url("");
+    client(&url).await.lock("k").run(async {}).await.unwrap();
+    for (other, says) in [
+        (url.replace("app:app@", ""), "give the URL one"),
+        (
+            url.replace("app:app@", "app:wr%40ng@"),
+            "check user and password",
+        ),
+        (
+            url.replace("app:app@", "nobody:app@"),
+            "check user and password",
+        ),
+        (url.replace("/t0", "/other"), "grant-permission"),
+    ] {
+        let error = refused(&other).await;
+        assert!(error.contains(says) && !error.contains("wr@ng"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_where_there_are_none_is_refused_by_that_name() {
+    let servers = EtcdCluster::one().await;
+    let url = servers.url("").replace("etcd://", "etcd://app:app@");
+    let error = refused(&url).await;
+    assert!(error.contains("leave user and password out"), "{error}");
+}
+
+#[tokio::test]
+async fn rights_that_are_taken_away_are_told_and_back_again_work() {
+    let servers = EtcdCluster::with_users(1).await;
+    let client = client(&servers.url("")).await;
+    client.lock("k").run(async {}).await.unwrap();
+    let gateway = servers.gateway().await;
+    let revoke = serde_json::json!({ "role": "app", "key": "dA==", "range_end": "dQ==" });
+    gateway.ask("auth/role/revoke", &revoke).await.unwrap();
+    let error = client.lock("k").try_acquire().await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("grant-permission"), "{error}");
+    gateway.grant("app", "t").await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+}
