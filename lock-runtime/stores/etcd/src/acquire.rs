@@ -8,12 +8,12 @@ use std::sync::Arc;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
 
-use crate::connection::{Flight, Live, is_lease_gone};
+use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
-use crate::holds::{Own, Part};
-use crate::names::{self, Child, KeyNode, Place};
-use crate::rank::{Listing, Rank, Standing};
+use crate::holds::{Own, OwnPart};
+use crate::names::{self, Child, ChildPlace, KeyNode};
+use crate::rank::{ChildStanding, Listing, Rank};
 use crate::store::{Carried, Inner, reads};
 use crate::wire;
 
@@ -21,10 +21,10 @@ use crate::wire;
 const TRIES: u32 = 4;
 
 /// A request on its way, and when it was sent.
-pub(crate) struct Asking<'r> {
+pub(crate) struct AskingRequest<'r> {
     pub(crate) node: KeyNode,
     pub(crate) request: &'r Acquire,
-    pub(crate) flight: Arc<Flight>,
+    pub(crate) flight: Arc<OwnerFlight>,
     pub(crate) sent: Instant,
 }
 
@@ -36,7 +36,7 @@ impl Inner {
         given_up: &GivenUp,
     ) -> Carried<Acquired> {
         let owner = request.claim.owner;
-        let asking = &Asking {
+        let asking = &AskingRequest {
             node: self.node(&request.claim.key),
             request,
             flight: given_up.begin(live, vec![owner]).await?,
@@ -64,17 +64,19 @@ impl Inner {
         self.holds.lock().remove(node, owner);
         let rank = listing.rank(permits, None);
         let holds = match rank.standing {
-            Standing::OtherKind => return Ok(Acquired::Conflict),
-            Standing::Holds => true,
-            Standing::Waits(_) if request.queue != Queue::Join => return Ok(busy(&rank, false)),
-            Standing::Waits(_) => false,
+            ChildStanding::OtherKind => return Ok(Acquired::Conflict),
+            ChildStanding::Holds => true,
+            ChildStanding::Waits(_) if request.queue != Queue::Join => {
+                return Ok(busy(&rank, false));
+            }
+            ChildStanding::Waits(_) => false,
         };
         let listing = self.create(live, asking, None, holds).await?;
         self.settle(live, asking, listing, false).await
     }
 
     /// Takes a lock of which there is nothing. False: there is something.
-    async fn take(&self, live: &Arc<Live>, asking: &Asking<'_>) -> Carried<(bool, Listing)> {
+    async fn take(&self, live: &Arc<Live>, asking: &AskingRequest<'_>) -> Carried<(bool, Listing)> {
         let (node, request) = (&asking.node, asking.request);
         let name = names::of_request(request.claim.owner);
         let path = node.child(&name);
@@ -107,7 +109,7 @@ impl Inner {
                 owner: request.claim.owner,
                 permits: request.claim.permits,
                 kept: false,
-                place: Place(revision),
+                place: ChildPlace(revision),
                 made: revision,
                 lease,
             };
@@ -120,7 +122,7 @@ impl Inner {
     async fn create(
         &self,
         live: &Arc<Live>,
-        asking: &Asking<'_>,
+        asking: &AskingRequest<'_>,
         ended: Option<&Child>,
         holds: bool,
     ) -> Carried<Listing> {
@@ -165,7 +167,7 @@ impl Inner {
     async fn settle(
         &self,
         live: &Arc<Live>,
-        asking: &Asking<'_>,
+        asking: &AskingRequest<'_>,
         listing: Listing,
         was_there: bool,
     ) -> Carried<Acquired> {
@@ -179,10 +181,10 @@ impl Inner {
         }
         let rank = listing.rank(child.permits, Some(child.place));
         let obstacle = match &rank.standing {
-            Standing::OtherKind => {
+            ChildStanding::OtherKind => {
                 return self.undo(live, asking, &child, Acquired::Conflict).await;
             }
-            Standing::Holds => {
+            ChildStanding::Holds => {
                 let held = self.hold(live, asking, &child, listing.revision).await?;
                 return Ok(match held {
                     Some(mut granted) => {
@@ -192,7 +194,7 @@ impl Inner {
                     None => busy(&rank, false),
                 });
             }
-            Standing::Waits(obstacle) => obstacle,
+            ChildStanding::Waits(obstacle) => obstacle,
         };
         if request.queue != Queue::Join && !was_there {
             return self.undo(live, asking, &child, busy(&rank, false)).await;
@@ -205,7 +207,7 @@ impl Inner {
     async fn undo(
         &self,
         live: &Arc<Live>,
-        asking: &Asking<'_>,
+        asking: &AskingRequest<'_>,
         child: &Child,
         reply: Acquired,
     ) -> Carried<Acquired> {
@@ -219,7 +221,7 @@ impl Inner {
     pub(crate) async fn hold(
         &self,
         live: &Arc<Live>,
-        asking: &Asking<'_>,
+        asking: &AskingRequest<'_>,
         child: &Child,
         revision: i64,
     ) -> Carried<Option<Granted>> {
@@ -229,16 +231,16 @@ impl Inner {
             let mut holds = self.holds.lock();
             match holds.get(node, child.owner) {
                 Some(own) if own.child.made == child.made => {
-                    own.part = Part::Holds(match own.part {
-                        Part::Holds(before) => before.max(ends),
-                        Part::Waits { .. } => ends,
+                    own.part = OwnPart::Holds(match own.part {
+                        OwnPart::Holds(before) => before.max(ends),
+                        OwnPart::Waits { .. } => ends,
                     });
                 }
                 _ => holds.set(
                     node,
                     Own {
                         child: child.clone(),
-                        part: Part::Holds(ends),
+                        part: OwnPart::Holds(ends),
                         window: None,
                     },
                 ),
@@ -283,7 +285,7 @@ impl Inner {
 
     /// Notes the place.
     fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
-        let part = Part::Waits {
+        let part = OwnPart::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,
             tokens: request.tokens,

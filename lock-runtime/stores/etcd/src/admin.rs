@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
-use crate::holds::Part;
+use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
 use crate::rank::found_holder;
 use crate::store::{Carried, Inner};
@@ -35,7 +35,7 @@ impl Inner {
         let mut holds = self.holds.lock();
         let own = holds.get(node, child.owner)?;
         match own.part {
-            Part::Holds(ends) if own.child.made == child.made => Some(ends - self.clock.now()),
+            OwnPart::Holds(ends) if own.child.made == child.made => Some(ends - self.clock.now()),
             _ => None,
         }
     }

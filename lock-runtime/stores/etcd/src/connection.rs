@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use crate::access::User;
 use crate::errors::{Fault, gone, of_status, strange};
 use crate::grpc::{CallError, Channel, Status};
-use crate::wire::{self, Compare, Header, KeyValue, ReplyOp, RequestOp, Txn, TxnReply, path};
+use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, TxnReply, path};
 
 /// What stands behind each transaction: the session's key was last written by this connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Epoch {
 
 /// Who the client is to the servers, and the token that they gave it.
 #[derive(Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct LoginToken {
     pub(crate) user: Option<User>,
     pub(crate) provider: Option<CredentialsProvider>,
     token: Mutex<Option<HeaderValue>>,
@@ -40,7 +40,7 @@ pub(crate) struct Identity {
     turn: tokio::sync::Mutex<()>,
 }
 
-impl Identity {
+impl LoginToken {
     pub(crate) fn new(user: Option<User>, provider: Option<CredentialsProvider>) -> Self {
         Self {
             user,
@@ -105,12 +105,12 @@ pub(crate) struct Watch {
     /// All keys that begin so.
     pub(crate) is_prefix: bool,
     pub(crate) start: i64,
-    pub(crate) what: Watched,
+    pub(crate) what: WatchedChange,
 }
 
 /// The changes that a watch waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watched {
+pub(crate) enum WatchedChange {
     Ends,
     News,
     Both,
@@ -119,7 +119,7 @@ pub(crate) enum Watched {
 /// A connection that is up, as those see it who use it.
 pub(crate) struct Live {
     pub(crate) channel: Channel,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
     pub(crate) epoch: Epoch,
     /// One for each session: what was sent over its connections before is not carried out any
@@ -140,7 +140,7 @@ pub(crate) struct Live {
 /// What a connection begins with.
 pub(crate) struct Begin {
     pub(crate) channel: Channel,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
     pub(crate) epoch: Epoch,
     pub(crate) link: Link,
@@ -149,12 +149,12 @@ pub(crate) struct Begin {
 }
 
 /// The calls of these owners, one after the other.
-pub(crate) struct Flight {
+pub(crate) struct OwnerFlight {
     live: Arc<Live>,
     owners: Vec<Owner>,
 }
 
-impl Drop for Flight {
+impl Drop for OwnerFlight {
     fn drop(&mut self) {
         let mut flying = self.live.flying.lock();
         for owner in &self.owners {
@@ -167,21 +167,21 @@ impl Drop for Flight {
 
 /// The reply to a transaction.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct TxnOutcome {
     pub(crate) header: Header,
     /// Whether its conditions were true.
     pub(crate) succeeded: bool,
     replies: VecDeque<ReplyOp>,
 }
 
-impl Outcome {
+impl TxnOutcome {
     /// The reply to the next operation, which is no question.
     pub(crate) fn skip(&mut self) {
         self.replies.pop_front();
     }
 
     /// What the next operation has found.
-    pub(crate) fn found(&mut self) -> Result<Vec<KeyValue>, Fault> {
+    pub(crate) fn found(&mut self) -> Result<Vec<StoredKey>, Fault> {
         wire::found(self.replies.pop_front()).ok_or(Fault::Unreadable)
     }
 }
@@ -225,7 +225,7 @@ impl Live {
     }
 
     /// Waits for the earlier calls of these owners.
-    pub(crate) async fn begin(self: &Arc<Self>, owners: Vec<Owner>) -> Flight {
+    pub(crate) async fn begin(self: &Arc<Self>, owners: Vec<Owner>) -> OwnerFlight {
         loop {
             let landed = self.landed.notified();
             tokio::pin!(landed);
@@ -237,7 +237,7 @@ impl Live {
                     flying.extend(&owners);
                     drop(flying);
                     let live = Arc::clone(self);
-                    return Flight { live, owners };
+                    return OwnerFlight { live, owners };
                 }
             }
             landed.await;
@@ -249,7 +249,7 @@ impl Live {
         self: &Arc<Self>,
         path: &'static str,
         request: Q,
-        flight: Option<&Arc<Flight>>,
+        flight: Option<&Arc<OwnerFlight>>,
     ) -> Result<R, Fault>
     where
         Q: Message + 'static,
@@ -325,8 +325,8 @@ impl Live {
         conditions: Vec<Compare>,
         success: Vec<RequestOp>,
         failure: Vec<RequestOp>,
-        flight: Option<&Arc<Flight>>,
-    ) -> Result<Outcome, Fault> {
+        flight: Option<&Arc<OwnerFlight>>,
+    ) -> Result<TxnOutcome, Fault> {
         let mut compare = vec![wire::changed_by(&self.epoch.key, self.epoch.revision)];
         compare.extend(conditions);
         let mut otherwise = vec![wire::get(&self.epoch.key)];
@@ -337,7 +337,7 @@ impl Live {
             failure: otherwise,
         };
         let reply: TxnReply = self.call(path::TXN, txn, flight).await?;
-        let mut outcome = Outcome {
+        let mut outcome = TxnOutcome {
             header: reply.header.ok_or(Fault::Unreadable)?,
             succeeded: reply.succeeded,
             replies: reply.replies.into(),
@@ -346,7 +346,7 @@ impl Live {
             .fetch_max(outcome.header.revision, Ordering::AcqRel);
         if !outcome.succeeded {
             let session = outcome.found()?;
-            let is_ours = |kv: &KeyValue| kv.mod_revision == self.epoch.revision;
+            let is_ours = |kv: &StoredKey| kv.mod_revision == self.epoch.revision;
             if !session.first().is_some_and(is_ours) {
                 return Err(self.lose(gone(&self.server, "the client's session is over")));
             }

@@ -8,10 +8,10 @@ use lock_store::{Clock, Instant, Staggered, StoreError};
 use prost::Message;
 use tokio::net::lookup_host;
 
-use crate::connection::Identity;
+use crate::connection::LoginToken;
 use crate::errors::{gone, of_status, silent, strange, too_old};
 use crate::grpc::{CallError, Channel};
-use crate::transport::{Stream, Transport};
+use crate::transport::{ByteStream, Transport};
 use crate::url::{Host, Settings};
 use crate::wire::{RangeReply, RangeRequest, StatusReply, StatusRequest, path};
 
@@ -19,35 +19,35 @@ use crate::wire::{RangeReply, RangeRequest, StatusReply, StatusRequest, path};
 const OLDEST: (u32, u32) = (3, 4);
 
 /// A connection to a server that serves.
-pub(crate) struct Dialed {
+pub(crate) struct DialedMember {
     pub(crate) channel: Channel,
-    pub(crate) connection: h2::client::Connection<Stream, bytes::Bytes>,
+    pub(crate) connection: h2::client::Connection<ByteStream, bytes::Bytes>,
     pub(crate) server: String,
 }
 
-type Address = (Host, SocketAddr);
+type MemberAddress = (Host, SocketAddr);
 
 /// What is needed to connect.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
     pub(crate) timeouts: Timeouts,
     /// The host that is tried first: clients spread.
     pub(crate) begins: usize,
-    pub(crate) known: Staggered<Address>,
+    pub(crate) known: Staggered<MemberAddress>,
     /// A key that the client may read.
     pub(crate) probe: String,
 }
 
 impl Dialer {
     /// A connection to one of the servers.
-    pub(crate) async fn dial(&self) -> Result<Dialed, StoreError> {
+    pub(crate) async fn dial(&self) -> Result<DialedMember, StoreError> {
         let limit = self.timeouts.connect;
         let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
-        let attempt = |(host, address): Address| async move {
+        let attempt = |(host, address): MemberAddress| async move {
             let by = self.clock.now() + limit;
             let attempt = self.attempt(&host, address);
             let server = host.to_string();
@@ -65,7 +65,7 @@ impl Dialer {
         }
     }
 
-    async fn addresses(&self, by: Instant) -> (Vec<Address>, Vec<StoreError>) {
+    async fn addresses(&self, by: Instant) -> (Vec<MemberAddress>, Vec<StoreError>) {
         let hosts = &self.settings.hosts;
         let begins = self.begins % hosts.len().max(1);
         let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
@@ -91,7 +91,7 @@ impl Dialer {
         (addresses, errors)
     }
 
-    async fn attempt(&self, host: &Host, address: SocketAddr) -> Result<Dialed, StoreError> {
+    async fn attempt(&self, host: &Host, address: SocketAddr) -> Result<DialedMember, StoreError> {
         let server = host.to_string();
         let failed = |error: &dyn std::error::Error| {
             let error = gone(&server, &error.to_string());
@@ -119,7 +119,7 @@ impl Dialer {
             greeted = self.greet(&channel, &server) => greeted,
         };
         greeted?;
-        Ok(Dialed {
+        Ok(DialedMember {
             channel,
             connection,
             server,

@@ -125,12 +125,12 @@ impl Inner {
 }
 
 /// What one member says.
-struct Said {
+struct MemberSaid {
     status: StatusReply,
     metrics: String,
 }
 
-async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<Said, StoreError> {
+async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<MemberSaid, StoreError> {
     let server = host.to_string();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
     let mut found = lookup_host((host.name.clone(), host.port))
@@ -164,7 +164,7 @@ async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<Said, Sto
         }
         Err(_) => String::new(),
     };
-    Ok(Said { status, metrics })
+    Ok(MemberSaid { status, metrics })
 }
 
 /// A number in a server's metrics.
@@ -176,8 +176,8 @@ fn metric(metrics: &str, name: &str) -> Option<i64> {
     Some(value as i64)
 }
 
-fn describe(health: &mut ServerHealth, said: &Said, round_trip: Duration) {
-    let Said { status, metrics } = said;
+fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) {
+    let MemberSaid { status, metrics } = said;
     health.round_trip = round_trip;
     health.version.clone_from(&status.version);
     health.role = match status.leader {

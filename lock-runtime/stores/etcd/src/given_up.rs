@@ -1,7 +1,7 @@
 //! Operations go on when nobody polls them, and begin nothing when their caller has given them up.
 //!
 //! The engine undoes an operation that was dropped. What undoes it waits until the calls of its
-//! owner are over ([`Flight`](crate::connection::Flight)). So nothing may begin after the drop.
+//! owner are over ([`Flight`](crate::connection::OwnerFlight)). So nothing may begin after the drop.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lock_store::{Answer, Failure, Owner, StoreFuture};
 use tokio::sync::oneshot;
 
-use crate::connection::{Flight, Live};
+use crate::connection::{Live, OwnerFlight};
 use crate::errors::{Fault, gone};
 use crate::store::{Carried, EtcdStore};
 
@@ -20,7 +20,11 @@ pub(crate) struct GivenUp(Arc<AtomicBool>);
 
 impl GivenUp {
     /// Begins what an operation does for these owners, unless nobody wants it any more.
-    pub(crate) async fn begin(&self, live: &Arc<Live>, owners: Vec<Owner>) -> Carried<Arc<Flight>> {
+    pub(crate) async fn begin(
+        &self,
+        live: &Arc<Live>,
+        owners: Vec<Owner>,
+    ) -> Carried<Arc<OwnerFlight>> {
         let flight = live.begin(owners).await;
         match self.0.load(Ordering::Acquire) {
             false => Ok(Arc::new(flight)),

@@ -13,7 +13,7 @@ use crate::wire::{self, Compare};
 
 /// What a child of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum OwnPart {
     /// A hold, until this.
     Holds(Instant),
     /// A place, until its wait ends.
@@ -26,9 +26,9 @@ pub(crate) enum Part {
     },
 }
 
-/// The tokens of one revision, of which there are [`WINDOW`](crate::tokens::WINDOW).
+/// The tokens of one revision, of which there are [`WINDOW`](crate::base::WINDOW).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TokenWindow {
+pub(crate) struct RevisionWindow {
     pub(crate) revision: i64,
     pub(crate) used: u32,
 }
@@ -37,30 +37,30 @@ pub(crate) struct TokenWindow {
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) child: Child,
-    pub(crate) part: Part,
+    pub(crate) part: OwnPart,
     /// `None`: it has had no token yet.
-    pub(crate) window: Option<TokenWindow>,
+    pub(crate) window: Option<RevisionWindow>,
 }
 
 impl Own {
     fn ends(&self) -> Option<Instant> {
         match self.part {
-            Part::Holds(ends) => Some(ends),
-            Part::Waits { ends, .. } => ends,
+            OwnPart::Holds(ends) => Some(ends),
+            OwnPart::Waits { ends, .. } => ends,
         }
     }
 
     pub(crate) fn waits(&self) -> bool {
-        matches!(self.part, Part::Waits { .. })
+        matches!(self.part, OwnPart::Waits { .. })
     }
 }
 
-type Name = (KeyNode, Owner);
+type OwnName = (KeyNode, Owner);
 
 /// All of this client's.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    own: HashMap<Name, Own>,
+    own: HashMap<OwnName, Own>,
     /// The nodes of keys that wait for a change of this path.
     watched: HashMap<String, Vec<KeyNode>>,
     /// Keys of no owner, which keep a lock taken for a while, with the revision that wrote them.

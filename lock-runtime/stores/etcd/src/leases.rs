@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lock_store::{Instant, Mutex};
 
-use crate::trust::Trust;
+use crate::trust::LeaseTrust;
 
 /// How much longer a lease is than the holds on it, at least: more than the time between two
 /// keep-alives, and the one percent that is not trusted.
@@ -23,7 +23,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Lease {
     ttl: Duration,
-    trust: Trust,
+    trust: LeaseTrust,
     /// `None`: always.
     needed_until: Option<Instant>,
     /// When keep-alives were sent that were not answered yet.
@@ -32,7 +32,7 @@ struct Lease {
 
 /// The client's leases, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Leases(Mutex<HashMap<i64, Lease>>);
+pub(crate) struct ClientLeases(Mutex<HashMap<i64, Lease>>);
 
 /// How long a lease for holds of this length is, in seconds.
 pub(crate) fn seconds_for(lease: Duration) -> u64 {
@@ -40,12 +40,12 @@ pub(crate) fn seconds_for(lease: Duration) -> u64 {
     needs.as_secs() + u64::from(needs.subsec_nanos() > 0)
 }
 
-impl Leases {
+impl ClientLeases {
     /// A lease that was granted. It was asked for at `sent`.
     pub(crate) fn add(&self, id: i64, sent: Instant, ttl: Duration, needed_until: Option<Instant>) {
         let lease = Lease {
             ttl,
-            trust: Trust::begin(sent, ttl),
+            trust: LeaseTrust::begin(sent, ttl),
             needed_until,
             asked: Vec::new(),
         };
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn holds_of_one_length_share_a_lease_and_short_ones_that_of_the_session() {
-        let (leases, now) = (Leases::default(), Instant::now());
+        let (leases, now) = (ClientLeases::default(), Instant::now());
         leases.add(1, now, 5 * SECOND, None);
         leases.add(
             2,
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_nobody_needs_is_not_kept_alive_for_ever() {
-        let (leases, now) = (Leases::default(), Instant::now());
+        let (leases, now) = (ClientLeases::default(), Instant::now());
         leases.add(1, now, 5 * SECOND, None);
         leases.add(2, now, 40 * SECOND, Some(now));
         leases.need(2, now + 30 * SECOND);

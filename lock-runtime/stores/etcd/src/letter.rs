@@ -21,7 +21,7 @@ const REVOKING: u32 = 4;
 
 /// How it is written. What a kind of message does not have is left out.
 #[derive(Clone, PartialEq, Eq, Message)]
-struct Written {
+struct WrittenLetter {
     #[prost(uint32, tag = "1")]
     version: u32,
     #[prost(uint32, tag = "2")]
@@ -48,11 +48,11 @@ fn hexadecimal(id: ClientId) -> String {
 
 impl Letter {
     pub(crate) fn write(&self) -> Vec<u8> {
-        let mut written = Written {
+        let mut written = WrittenLetter {
             version: VERSION,
             namespace: self.namespace.clone(),
             key: self.message.key().as_str().to_owned(),
-            ..Written::default()
+            ..WrittenLetter::default()
         };
         match &self.message {
             ClientMessage::WhoHolds { asker, .. } => {
@@ -96,7 +96,7 @@ impl Letter {
 
     /// `None` for one of another version, and for what is no letter.
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
-        let written = Written::decode(data).ok()?;
+        let written = WrittenLetter::decode(data).ok()?;
         if written.version != VERSION {
             return None;
         }

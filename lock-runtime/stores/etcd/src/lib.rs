@@ -19,6 +19,7 @@
 mod access;
 mod acquire;
 mod admin;
+mod base;
 mod connection;
 mod contract;
 mod dial;
@@ -32,6 +33,7 @@ mod leases;
 mod letter;
 mod mailbox;
 mod names;
+mod news;
 mod open;
 mod rank;
 mod release;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use lock_store::{ClientId, ClientMessage};
 
-use crate::connection::{Live, Watch, Watched};
+use crate::connection::{Live, Watch, WatchedChange};
 use crate::errors::Fault;
 use crate::letter::Letter;
 use crate::store::{Carried, Inner};
@@ -41,7 +41,7 @@ impl Inner {
             path: below.clone(),
             is_prefix: true,
             start: read.header.revision + 1,
-            what: Watched::News,
+            what: WatchedChange::News,
         });
         let here = format!("{below}{HERE}").into_bytes();
         for kv in found.iter().filter(|kv| kv.key != here) {

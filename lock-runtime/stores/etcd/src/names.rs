@@ -5,7 +5,7 @@
 
 use lock_store::{LockKey, Namespace, Owner, Permits};
 
-use crate::wire::KeyValue;
+use crate::wire::StoredKey;
 
 /// The name of the namespace without a name, and of what belongs to no lock. No escaped name is
 /// like it.
@@ -69,7 +69,7 @@ pub(crate) struct Child {
     pub(crate) permits: Option<Permits>,
     /// It was released, and the key stays taken for a while.
     pub(crate) kept: bool,
-    pub(crate) place: Place,
+    pub(crate) place: ChildPlace,
     /// The revision that made it, which is its place unless it stands for an earlier one.
     pub(crate) made: i64,
     pub(crate) lease: i64,
@@ -78,7 +78,7 @@ pub(crate) struct Child {
 /// The place in a key's queue: a revision. Those that one transaction has made have one place, and
 /// are of different locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(pub(crate) i64);
+pub(crate) struct ChildPlace(pub(crate) i64);
 
 const BETWEEN: char = '~';
 const KEPT: &str = "kept";
@@ -104,12 +104,12 @@ pub(crate) fn value_of(permits: Option<Permits>) -> String {
 }
 
 /// The value of a key that has the place of an earlier one.
-pub(crate) fn value_at(permits: Option<Permits>, Place(place): Place) -> String {
+pub(crate) fn value_at(permits: Option<Permits>, ChildPlace(place): ChildPlace) -> String {
     format!("{}{BETWEEN}{place:x}", value_of(permits))
 }
 
 /// `None` for a key that is not ours. `below` is what its name begins with.
-pub(crate) fn child(below: &str, kv: &KeyValue) -> Option<Child> {
+pub(crate) fn child(below: &str, kv: &StoredKey) -> Option<Child> {
     let name = std::str::from_utf8(&kv.key).ok()?.strip_prefix(below)?;
     let (owner, kept) = match name.split_once(BETWEEN) {
         None => (name, false),
@@ -139,7 +139,7 @@ pub(crate) fn child(below: &str, kv: &KeyValue) -> Option<Child> {
         owner: Owner::parse(owner)?,
         permits,
         kept,
-        place: Place(place),
+        place: ChildPlace(place),
         made: kv.create_revision,
         lease: kv.lease,
     })
@@ -197,7 +197,7 @@ mod tests {
             client: ClientId(7),
             request: 0x2a,
         };
-        let kv = |name: String, value: String| KeyValue {
+        let kv = |name: String, value: String| StoredKey {
             key: format!("lock/k/{name}").into(),
             value: value.into(),
             create_revision: 9,
@@ -208,11 +208,11 @@ mod tests {
             let made = kv(of_request(owner), value_of(permits));
             let found = child("lock/k/", &made);
             let found = found.map(|it| (it.owner, it.permits, it.kept, it.place, it.lease));
-            assert_eq!(found, Some((owner, permits, false, Place(9), 3)));
-            let kept = kv(of_kept(owner, permits), value_at(permits, Place(4)));
+            assert_eq!(found, Some((owner, permits, false, ChildPlace(9), 3)));
+            let kept = kv(of_kept(owner, permits), value_at(permits, ChildPlace(4)));
             let found = child("lock/k/", &kept);
             let found = found.map(|it| (it.owner, it.permits, it.kept, it.place));
-            assert_eq!(found, Some((owner, permits, true, Place(4))));
+            assert_eq!(found, Some((owner, permits, true, ChildPlace(4))));
         }
         for (name, value) in [
             ("theirs".to_owned(), WHOLE.to_owned()),

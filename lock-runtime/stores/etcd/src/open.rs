@@ -7,7 +7,7 @@ use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::access::Access;
-use crate::connection::Identity;
+use crate::connection::LoginToken;
 use crate::dial::Dialer;
 use crate::names;
 use crate::session::{Session, key_of};
@@ -38,7 +38,7 @@ pub fn open(
     let (sender, news) = mpsc::unbounded_channel();
     let own = names::of_namespace(&settings.prefix, &namespace);
     let key = key_of(&names::helpers(&own), client);
-    let identity = Identity::new(settings.user.clone(), access.provider.clone());
+    let identity = LoginToken::new(settings.user.clone(), access.provider.clone());
     let dialer = Dialer {
         settings: Arc::clone(&settings),
         transport: transport.clone(),

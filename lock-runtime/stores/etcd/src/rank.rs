@@ -7,7 +7,7 @@
 use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
 
-use crate::names::{Child, Place};
+use crate::names::{Child, ChildPlace};
 
 /// The requests for a key, in their order.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Listing {
 
 /// What a request may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ChildStanding {
     Holds,
     /// Until this changes.
     Waits(Obstacle),
@@ -41,7 +41,7 @@ pub(crate) enum Obstacle {
 /// A request's place among the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Rank {
-    pub(crate) standing: Standing,
+    pub(crate) standing: ChildStanding,
     /// The capacity by the holders' requests, if it is another.
     pub(crate) limit: Option<u32>,
     /// One of the holders.
@@ -85,20 +85,20 @@ impl Listing {
         (holders, true)
     }
 
-    fn before(&self, place: Option<Place>) -> impl DoubleEndedIterator<Item = &Child> {
+    fn before(&self, place: Option<ChildPlace>) -> impl DoubleEndedIterator<Item = &Child> {
         let is_before = move |child: &&Child| place.is_none_or(|me| child.place < me);
         self.children.iter().filter(is_before)
     }
 
     /// The rank of a request with this place, or of one that comes now.
-    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<Place>) -> Rank {
+    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
         let (holders, all) = self.holders(self.before(place));
         let standing = if holders.is_other_kind(permits) {
-            Standing::OtherKind
+            ChildStanding::OtherKind
         } else if all && holders.fits(permits) {
-            Standing::Holds
+            ChildStanding::Holds
         } else {
-            Standing::Waits(self.obstacle(permits, place))
+            ChildStanding::Waits(self.obstacle(permits, place))
         };
         Rank {
             standing,
@@ -107,7 +107,7 @@ impl Listing {
         }
     }
 
-    fn obstacle(&self, permits: Option<Permits>, place: Option<Place>) -> Obstacle {
+    fn obstacle(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Obstacle {
         let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
         let nearest = match permits {
             _ if is_whole(permits) => self.before(place).next_back(),
@@ -174,7 +174,7 @@ mod tests {
                 owner,
                 permits: *permits,
                 kept: false,
-                place: Place(place),
+                place: ChildPlace(place),
                 made: place,
                 lease: 0,
             }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     /// For each child, whether it holds the key.
-    fn ranks(parts: &[Option<Permits>]) -> Vec<Standing> {
+    fn ranks(parts: &[Option<Permits>]) -> Vec<ChildStanding> {
         let listing = listing(parts);
         let rank = |child: &Child| listing.rank(child.permits, Some(child.place)).standing;
         listing.children.iter().map(rank).collect()
@@ -200,9 +200,9 @@ mod tests {
         let parts = [None, None, None];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Waits(watches(&all, 0)),
-            Standing::Waits(watches(&all, 1)),
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 0)),
+            ChildStanding::Waits(watches(&all, 1)),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!((all.holding().len(), all.found().waiting), (1, 2));
@@ -213,12 +213,12 @@ mod tests {
         let parts = [READ, READ, WRITE, READ, READ, WRITE];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Holds,
-            Standing::Waits(watches(&all, 1)),
-            Standing::Waits(watches(&all, 2)),
-            Standing::Waits(watches(&all, 2)),
-            Standing::Waits(watches(&all, 4)),
+            ChildStanding::Holds,
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 1)),
+            ChildStanding::Waits(watches(&all, 2)),
+            ChildStanding::Waits(watches(&all, 2)),
+            ChildStanding::Waits(watches(&all, 4)),
         ];
         assert_eq!(ranks(&parts), expected);
     }
@@ -228,10 +228,10 @@ mod tests {
         let parts = [part(1, 3), part(3, 3), part(1, 3), part(1, 9)];
         let all = listing(&parts);
         let expected = [
-            Standing::Holds,
-            Standing::Waits(watches(&all, 0)),
-            Standing::Waits(Obstacle::Children),
-            Standing::Waits(Obstacle::Children),
+            ChildStanding::Holds,
+            ChildStanding::Waits(watches(&all, 0)),
+            ChildStanding::Waits(Obstacle::Children),
+            ChildStanding::Waits(Obstacle::Children),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!(all.found().permits, part(1, 3));
@@ -241,7 +241,7 @@ mod tests {
     fn another_kind_conflicts_with_holders_and_lets_nobody_pass() {
         let parts = [part(1, 1), None, part(1, 1)];
         let standings = ranks(&parts);
-        assert_eq!(standings[1], Standing::OtherKind);
-        assert!(matches!(standings[2], Standing::Waits(_)));
+        assert_eq!(standings[1], ChildStanding::OtherKind);
+        assert!(matches!(standings[2], ChildStanding::Waits(_)));
     }
 }

@@ -6,11 +6,11 @@ use futures_util::future::try_join_all;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
-use crate::connection::{Flight, Live};
+use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, Part};
+use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, KeyNode};
-use crate::rank::{Listing, Standing};
+use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner, is_part};
 use crate::wire::{self, RequestOp};
 
@@ -23,7 +23,7 @@ impl Inner {
         let mut holds = self.holds.lock();
         let own = holds.get(node, claim.owner)?;
         let now = self.clock.now();
-        let is_held = matches!(own.part, Part::Holds(ends) if ends > now);
+        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
         (is_held && is_part(own.child.permits, claim.permits)).then(|| own.clone())
     }
 
@@ -32,7 +32,7 @@ impl Inner {
         live: &Arc<Live>,
         claim: &Claim,
         given_up: &GivenUp,
-    ) -> Carried<(KeyNode, Arc<Flight>)> {
+    ) -> Carried<(KeyNode, Arc<OwnerFlight>)> {
         let flight = given_up.begin(live, vec![claim.owner]).await?;
         Ok((self.node(&claim.key), flight))
     }
@@ -80,7 +80,7 @@ impl Inner {
         node: &KeyNode,
         child: &Child,
         request: &Release,
-        flight: &Arc<Flight>,
+        flight: &Arc<OwnerFlight>,
     ) -> Carried<bool> {
         let keep = request.keep;
         let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
@@ -105,7 +105,7 @@ impl Inner {
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
         let child = self.find(listing, claim.owner, claim.permits)?;
         let rank = listing.rank(child.permits, Some(child.place));
-        (rank.standing == Standing::Holds).then_some(child)
+        (rank.standing == ChildStanding::Holds).then_some(child)
     }
 
     pub(crate) async fn abandon(
@@ -124,7 +124,7 @@ impl Inner {
         let rank = listing.rank(child.permits, Some(child.place));
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
         self.holds.lock().remove(&node, claim.owner);
-        Ok(said(deleted && rank.standing == Standing::Holds))
+        Ok(said(deleted && rank.standing == ChildStanding::Holds))
     }
 
     /// One round trip: all are looked for together. Who needs a longer lease is written again.
@@ -143,7 +143,7 @@ impl Inner {
             let Some(own) = self.held(&node, &renewal.claim) else {
                 continue;
             };
-            let wish = Wish {
+            let wish = RenewalWish {
                 at,
                 node,
                 child: own.child,
@@ -174,15 +174,15 @@ impl Inner {
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.
-    async fn look_for(&self, live: &Arc<Live>, wishes: &[Wish<'_>]) -> Carried<Vec<bool>> {
+    async fn look_for(&self, live: &Arc<Live>, wishes: &[RenewalWish<'_>]) -> Carried<Vec<bool>> {
         let sent = self.clock.now();
-        let look = |wish: &Wish<'_>| wire::get(&wish.node.child(&wish.child.name));
+        let look = |wish: &RenewalWish<'_>| wire::get(&wish.node.child(&wish.child.name));
         let looks: Vec<RequestOp> = wishes.iter().map(look).collect();
         let mut looked = live.txn(Vec::new(), looks, Vec::new(), None).await?;
         let mut there = Vec::new();
         for wish in wishes {
             let found = looked.found()?;
-            let is_it = |kv: &&wire::KeyValue| kv.create_revision == wish.child.made;
+            let is_it = |kv: &&wire::StoredKey| kv.create_revision == wish.child.made;
             let found = found.iter().find(is_it);
             if let Some(kv) = found {
                 let term = looked.header.raft_term;
@@ -197,7 +197,7 @@ impl Inner {
     async fn move_hold(
         &self,
         live: &Arc<Live>,
-        wish: &Wish<'_>,
+        wish: &RenewalWish<'_>,
         given_up: &GivenUp,
     ) -> Carried<bool> {
         let flight = given_up.begin(live, vec![wish.child.owner]).await?;
@@ -206,7 +206,7 @@ impl Inner {
         Ok(moved.await?.is_some())
     }
 
-    fn prolong(&self, wish: &Wish<'_>, asked: Instant) -> Renewed {
+    fn prolong(&self, wish: &RenewalWish<'_>, asked: Instant) -> Renewed {
         let (now, lease) = (self.clock.now(), wish.renewal.lease);
         let carrier = {
             let mut holds = self.holds.lock();
@@ -214,13 +214,13 @@ impl Inner {
             let Some(own) = own.filter(|own| own.child.made == wish.child.made) else {
                 return Renewed::Gone;
             };
-            let Part::Holds(ends) = own.part else {
+            let OwnPart::Holds(ends) = own.part else {
                 return Renewed::Gone;
             };
             if ends <= now {
                 return Renewed::Gone;
             }
-            own.part = Part::Holds(ends.max(now + lease));
+            own.part = OwnPart::Holds(ends.max(now + lease));
             own.child.lease
         };
         self.ends.notify_one();
@@ -297,7 +297,7 @@ impl Inner {
 }
 
 /// A hold that is to be renewed.
-struct Wish<'r> {
+struct RenewalWish<'r> {
     /// Its place among the requests.
     at: usize,
     node: KeyNode,

@@ -12,25 +12,13 @@ use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::{Begin, Epoch, Live};
-use crate::dial::{Dialed, Dialer, error_of};
+use crate::dial::{DialedMember, Dialer, error_of};
 use crate::errors::{gone, silent};
 use crate::grpc::{CallError, Channel};
-use crate::leases::Leases;
+use crate::leases::ClientLeases;
+use crate::news::News;
 use crate::streams;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
-
-/// What a session tells its store.
-#[derive(Debug)]
-pub(crate) enum News {
-    /// A key that was watched is gone, or may be.
-    Changed(String),
-    /// A connection is up. What was watched over the one before is not any more.
-    Up,
-    /// The session with this lease is over, and all its places with it.
-    Over(i64, Link),
-    /// The client is closed.
-    Closed,
-}
 
 /// Whether there is a connection.
 #[derive(Clone)]
@@ -48,7 +36,7 @@ pub(crate) struct Session {
     listener: Weak<dyn Listener>,
     news: mpsc::UnboundedSender<News>,
     state: watch::Sender<SessionState>,
-    pub(crate) leases: Leases,
+    pub(crate) leases: ClientLeases,
     /// The session's key.
     key: String,
     /// The session's lease, and the time that it was granted for.
@@ -80,7 +68,7 @@ impl Session {
             listener,
             news,
             state: watch::Sender::new(SessionState::Down(0, None)),
-            leases: Leases::default(),
+            leases: ClientLeases::default(),
             key,
             lease: Mutex::new(None),
             reconnects: AtomicU64::new(0),
@@ -182,8 +170,8 @@ impl Session {
     }
 
     /// Takes the session over to this connection, or begins a new one.
-    async fn begin(&self, dialed: Dialed) -> Result<Begun, StoreError> {
-        let Dialed {
+    async fn begin(&self, dialed: DialedMember) -> Result<BegunConnection, StoreError> {
+        let DialedMember {
             channel,
             connection,
             server,
@@ -200,7 +188,7 @@ impl Session {
         let by = self.clock.now() + self.dialer.timeouts.connect;
         let epoch = self.clock.by(by, self.enter(&channel, &server)).await;
         let epoch = epoch.unwrap_or_else(|| Err(silent(&server)))?;
-        Ok(Begun {
+        Ok(BegunConnection {
             begin: Begin {
                 channel,
                 identity: Arc::clone(&self.dialer.identity),
@@ -316,7 +304,7 @@ impl Session {
     }
 
     /// Until this connection ends.
-    async fn carry(&self, Begun { begin, has_ended }: Begun) {
+    async fn carry(&self, BegunConnection { begin, has_ended }: BegunConnection) {
         let server = begin.server.clone();
         let (watches, mut wanted) = mpsc::unbounded_channel();
         let live = Arc::new(Live::new(begin, watches));
@@ -364,7 +352,7 @@ impl Session {
 }
 
 /// A connection that has the session.
-struct Begun {
+struct BegunConnection {
     begin: Begin,
     has_ended: tokio::sync::oneshot::Receiver<String>,
 }

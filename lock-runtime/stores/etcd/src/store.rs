@@ -13,14 +13,14 @@ use lock_store::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::connection::{Flight, Live, Outcome};
+use crate::base::Base;
+use crate::connection::{Live, OwnerFlight, TxnOutcome};
 use crate::errors::{Fault, gone, of_status, silent, strange};
 use crate::holds::Holds;
 use crate::leases::seconds_for;
 use crate::names::{self, Child, KeyNode};
 use crate::rank::Listing;
 use crate::session::Session;
-use crate::tokens::Base;
 use crate::transport::Transport;
 use crate::url::Settings;
 use crate::wire::{self, HeaderReply, LeaseGrant, LeaseId, LeaseReply, RequestOp, path};
@@ -179,7 +179,7 @@ impl Inner {
     pub(crate) fn listing(
         &self,
         node: &KeyNode,
-        outcome: &mut Outcome,
+        outcome: &mut TxnOutcome,
         sent: Instant,
     ) -> Carried<Listing> {
         let found = outcome.found()?;
@@ -251,7 +251,7 @@ impl Inner {
         node: &KeyNode,
         child: &Child,
         lease: i64,
-        flight: &Arc<Flight>,
+        flight: &Arc<OwnerFlight>,
     ) -> Carried<Option<i64>> {
         let path = node.child(&child.name);
         let put = vec![wire::put(&path, &names::value_of(child.permits), lease)];
@@ -285,7 +285,7 @@ impl Inner {
         live: &Arc<Live>,
         node: &KeyNode,
         child: &Child,
-        flight: Option<&Arc<Flight>>,
+        flight: Option<&Arc<OwnerFlight>>,
     ) -> Carried<bool> {
         let path = node.child(&child.name);
         let same = vec![wire::made_by(&path, child.made)];

@@ -6,11 +6,11 @@ use std::time::Duration;
 use lock_store::{Clock, StoreError};
 use tokio::sync::mpsc;
 
-use crate::connection::{Live, Watch, Watched};
+use crate::connection::{Live, Watch, WatchedChange};
 use crate::dial::error_of;
 use crate::errors::{gone, silent};
-use crate::leases::Leases;
-use crate::session::News;
+use crate::leases::ClientLeases;
+use crate::news::News;
 use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};
 
 const NO_PUT: i32 = 0;
@@ -19,7 +19,7 @@ const NO_DELETE: i32 = 1;
 /// Keeps the leases alive, until the connection ends.
 pub(crate) async fn keep_alive(
     live: &Live,
-    leases: &Leases,
+    leases: &ClientLeases,
     clock: &Clock,
     session: Duration,
 ) -> StoreError {
@@ -95,9 +95,9 @@ pub(crate) async fn watch(
                 },
                 start: watch.start,
                 filters: match watch.what {
-                    Watched::Ends => vec![NO_PUT],
-                    Watched::News => vec![NO_DELETE],
-                    Watched::Both => Vec::new(),
+                    WatchedChange::Ends => vec![NO_PUT],
+                    WatchedChange::News => vec![NO_DELETE],
+                    WatchedChange::Both => Vec::new(),
                 },
                 id: last,
             };

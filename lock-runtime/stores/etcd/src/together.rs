@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 
-use crate::acquire::Asking;
+use crate::acquire::AskingRequest;
 use crate::connection::{Live, is_lease_gone};
 use crate::errors::{Fault, too_many};
 use crate::given_up::GivenUp;
-use crate::names::{self, Child, Place};
-use crate::rank::{Listing, Standing};
+use crate::names::{self, Child, ChildPlace};
+use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner, reads};
 use crate::wire;
 
@@ -34,13 +34,13 @@ impl Inner {
         let owners = requests.iter().map(|request| request.claim.owner);
         let flight = given_up.begin(live, owners.collect()).await?;
         let sent = self.clock.now();
-        let all = requests.iter().map(|request| Asking {
+        let all = requests.iter().map(|request| AskingRequest {
             node: self.node(&request.claim.key),
             request,
             flight: Arc::clone(&flight),
             sent,
         });
-        let all: Vec<Asking<'_>> = all.collect();
+        let all: Vec<AskingRequest<'_>> = all.collect();
         let mut listings = match all.len() > MOST_READ {
             true => self.list_all(live, &all).await?,
             // They are free, most likely.
@@ -57,25 +57,25 @@ impl Inner {
                 return self.hold_all(live, &all, &own, &revisions).await;
             }
             match self.make_all(live, &all, &children).await? {
-                Made::Done(own, revision) => {
+                MadeKeys::Done(own, revision) => {
                     let revisions = vec![revision; own.len()];
                     return self.hold_all(live, &all, &own, &revisions).await;
                 }
-                Made::Found(found) => listings = found,
-                Made::NotNow => listings = self.list_all(live, &all).await?,
+                MadeKeys::Found(found) => listings = found,
+                MadeKeys::NotNow => listings = self.list_all(live, &all).await?,
             }
         }
         Ok(AcquiredAll::Busy(0))
     }
 
-    async fn list_all(&self, live: &Arc<Live>, all: &[Asking<'_>]) -> Carried<Vec<Listing>> {
+    async fn list_all(&self, live: &Arc<Live>, all: &[AskingRequest<'_>]) -> Carried<Vec<Listing>> {
         try_join_all(all.iter().map(|asking| self.list(live, &asking.node))).await
     }
 
     /// For each request, its key if it has the lock already, or none if the lock is free.
     fn sort(
         &self,
-        all: &[Asking<'_>],
+        all: &[AskingRequest<'_>],
         listings: &[Listing],
     ) -> Result<Vec<Option<Child>>, AcquiredAll> {
         let mut children = Vec::new();
@@ -87,9 +87,9 @@ impl Inner {
             let child = self.find(listing, claim.owner, claim.permits);
             let place = child.as_ref().map(|child| child.place);
             match listing.rank(claim.permits, place).standing {
-                Standing::Holds => children.push(child),
-                Standing::OtherKind => return Err(AcquiredAll::Conflict(at)),
-                Standing::Waits(_) => return Err(AcquiredAll::Busy(at)),
+                ChildStanding::Holds => children.push(child),
+                ChildStanding::OtherKind => return Err(AcquiredAll::Conflict(at)),
+                ChildStanding::Waits(_) => return Err(AcquiredAll::Busy(at)),
             }
         }
         Ok(children)
@@ -99,9 +99,9 @@ impl Inner {
     async fn make_all(
         &self,
         live: &Arc<Live>,
-        all: &[Asking<'_>],
+        all: &[AskingRequest<'_>],
         children: &[Option<Child>],
-    ) -> Carried<Made> {
+    ) -> Carried<MadeKeys> {
         let lease = match all.iter().map(|asking| asking.request.lease).max() {
             Some(longest) => self.lease_for(live, longest).await?,
             None => live.epoch.lease,
@@ -109,7 +109,7 @@ impl Inner {
         let is_read = all.len() <= MOST_READ;
         let sent: Instant = self.clock.now();
         let (mut same, mut puts, mut otherwise) = (Vec::new(), Vec::new(), Vec::new());
-        for (Asking { node, request, .. }, child) in all.iter().zip(children) {
+        for (AskingRequest { node, request, .. }, child) in all.iter().zip(children) {
             let claim = &request.claim;
             let path = node.child(&names::of_request(claim.owner));
             match child {
@@ -130,19 +130,19 @@ impl Inner {
         let mut made = match live.txn(same, puts, otherwise, flight).await {
             Err(fault) if is_lease_gone(&fault) => {
                 self.note_lease_gone(live, lease);
-                return Ok(Made::NotNow);
+                return Ok(MadeKeys::NotNow);
             }
             made => made?,
         };
         if !made.succeeded {
             if !is_read {
-                return Ok(Made::NotNow);
+                return Ok(MadeKeys::NotNow);
             }
             let mut listings = Vec::new();
             for asking in all {
                 listings.push(self.listing(&asking.node, &mut made, sent)?);
             }
-            return Ok(Made::Found(listings));
+            return Ok(MadeKeys::Found(listings));
         }
         self.session
             .leases
@@ -155,19 +155,19 @@ impl Inner {
                 owner: claim.owner,
                 permits: claim.permits,
                 kept: false,
-                place: Place(revision),
+                place: ChildPlace(revision),
                 made: revision,
                 lease,
             };
             child.clone().unwrap_or_else(new)
         });
-        Ok(Made::Done(all.collect(), revision))
+        Ok(MadeKeys::Done(all.collect(), revision))
     }
 
     async fn hold_all(
         &self,
         live: &Arc<Live>,
-        all: &[Asking<'_>],
+        all: &[AskingRequest<'_>],
         children: &[Child],
         revisions: &[i64],
     ) -> Carried<AcquiredAll> {
@@ -189,7 +189,7 @@ impl Inner {
 }
 
 /// What has become of a transaction.
-enum Made {
+enum MadeKeys {
     /// The keys of all requests, and its revision.
     Done(Vec<Child>, i64),
     /// Something is there.

@@ -16,69 +16,13 @@ use std::time::SystemTime;
 
 use lock_store::Owner;
 
-use crate::connection::{Flight, Live};
+use crate::base::{Base, WINDOW};
+use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
-use crate::holds::TokenWindow;
+use crate::holds::RevisionWindow;
 use crate::names::{self, KeyNode};
 use crate::store::{Carried, Inner};
 use crate::wire;
-
-/// The tokens of one revision.
-pub(crate) const WINDOW: u32 = 128;
-
-/// What the key of a namespace says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Base {
-    first: u64,
-    cluster: u64,
-    /// The highest revision that was lost in a restored cluster.
-    lost: i64,
-}
-
-impl Base {
-    fn parse(value: &[u8]) -> Option<Self> {
-        let mut parts = std::str::from_utf8(value).ok()?.split(' ');
-        let base = Self {
-            first: parts.next()?.parse().ok()?,
-            cluster: parts.next()?.parse().ok()?,
-            lost: parts.next()?.parse().ok()?,
-        };
-        parts.next().is_none().then_some(base)
-    }
-
-    fn text(self) -> String {
-        format!("{} {} {}", self.first, self.cluster, self.lost)
-    }
-
-    /// Of a namespace that has none.
-    fn begin(cluster: u64, micros: u64, lost: i64) -> Self {
-        Self {
-            first: micros,
-            cluster,
-            lost,
-        }
-    }
-
-    /// What it must become, if that is another.
-    fn raised(self, cluster: u64, micros: u64, lost: i64) -> Option<Self> {
-        if self.cluster == cluster && self.lost >= lost {
-            return None;
-        }
-        let above = self.token(lost.max(self.lost).saturating_add(1));
-        let lost = lost.max(self.lost);
-        Some(Self {
-            first: above.max(micros),
-            cluster,
-            lost,
-        })
-    }
-
-    fn token(self, revision: i64) -> u64 {
-        let revision = u64::try_from(revision).unwrap_or(0);
-        let first = revision.saturating_mul(WINDOW.into());
-        self.first.saturating_add(first)
-    }
-}
 
 fn micros() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -143,11 +87,11 @@ impl Inner {
         count: u32,
         revision: i64,
         is_shared: bool,
-        flight: &Arc<Flight>,
+        flight: &Arc<OwnerFlight>,
     ) -> Carried<Minted> {
         let base = self.base(live, node).await?;
         let count = count.clamp(1, WINDOW);
-        let take = |window: &mut TokenWindow, count: u32| {
+        let take = |window: &mut RevisionWindow, count: u32| {
             let first = u64::from(window.used);
             window.used += count;
             (base.token(window.revision).saturating_add(first), count)
@@ -166,7 +110,7 @@ impl Inner {
                         }
                     }
                     window => {
-                        let window = window.insert(TokenWindow { revision, used: 0 });
+                        let window = window.insert(RevisionWindow { revision, used: 0 });
                         return Ok(Some(take(window, count)));
                     }
                 }
@@ -183,34 +127,7 @@ impl Inner {
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
         };
-        let window = own.window.insert(TokenWindow { revision, used: 0 });
+        let window = own.window.insert(RevisionWindow { revision, used: 0 });
         Ok(Some(take(window, count)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_is_written_and_read() {
-        let base = Base::begin(7, 1_700_000_000_000_000, 0);
-        assert_eq!(Base::parse(base.text().as_bytes()), Some(base));
-        for foreign in ["somebody's", "", "1 2", "1 2 3 4"] {
-            assert_eq!(Base::parse(foreign.as_bytes()), None);
-        }
-    }
-
-    #[test]
-    fn a_restored_cluster_gives_higher_tokens_than_before() {
-        let base = Base::begin(7, 1_000, 0);
-        assert_eq!(base.raised(7, 2_000, 0), None);
-        // Another cluster, of which nobody has seen the end.
-        let other = base.raised(8, 2_000, 0).map(|base| base.token(1));
-        assert!(other.is_some_and(|token| token > 2_000));
-        // The same, and revisions up to 500 were seen.
-        let lost = base.raised(7, 2_000, 500);
-        assert!(lost.is_some_and(|lost| lost.token(1) > base.token(500) + u64::from(WINDOW)));
-        assert_eq!(lost.and_then(|lost| lost.raised(7, 9_000, 500)), None);
     }
 }

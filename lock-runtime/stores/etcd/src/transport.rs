@@ -18,7 +18,7 @@ pub(crate) trait Bytes: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Bytes for T {}
 
 /// A connection's bytes.
-pub(crate) type Stream = Pin<Box<dyn Bytes>>;
+pub(crate) type ByteStream = Pin<Box<dyn Bytes>>;
 
 /// How connections are made.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Transport {
         host: &str,
         address: SocketAddr,
         for_calls: bool,
-    ) -> io::Result<Stream> {
+    ) -> io::Result<ByteStream> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         match self {

@@ -20,7 +20,7 @@ use lock_store::timing::trusted;
 
 /// A keep-alive that was answered.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct AnsweredBeat {
     sent: Instant,
     at: Instant,
     term: u64,
@@ -28,17 +28,17 @@ struct Answered {
 
 /// The trust in one lease.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(crate) struct LeaseTrust {
     ttl: Duration,
     /// Those that prove nothing yet.
-    answered: VecDeque<Answered>,
+    answered: VecDeque<AnsweredBeat>,
     until: Instant,
 }
 
 /// More keep-alives than this wait for no proof: the newest count.
 const KEPT: usize = 16;
 
-impl Trust {
+impl LeaseTrust {
     /// The lease was granted. It was asked for at `sent`.
     pub(crate) fn begin(sent: Instant, ttl: Duration) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Trust {
         if self.answered.len() == KEPT {
             self.answered.pop_front();
         }
-        self.answered.push_back(Answered { sent, at, term });
+        self.answered.push_back(AnsweredBeat { sent, at, term });
     }
 
     /// A linearizable request that was sent at `sent` has found the lease.
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_keep_alive_counts_when_a_later_request_has_found_the_lease() {
         let start = Instant::now();
-        let mut trust = Trust::begin(start, TTL);
+        let mut trust = LeaseTrust::begin(start, TTL);
         assert_eq!(trust.until(), start + trusted(TTL));
         let (sent, answered) = (start + SECOND, start + 2 * SECOND);
         trust.answer(sent, answered, 7);
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_keep_alive_of_an_earlier_term_never_counts() {
         let start = Instant::now();
-        let mut trust = Trust::begin(start, TTL);
+        let mut trust = LeaseTrust::begin(start, TTL);
         trust.answer(start + SECOND, start + SECOND, 7);
         trust.prove(start + 2 * SECOND, 8);
         trust.prove(start + 3 * SECOND, 7);

@@ -7,11 +7,11 @@ use lock_store::timing::trusted;
 use lock_store::{HandedOver, Instant, Permits, Trust};
 use tokio::sync::mpsc;
 
-use crate::connection::{Live, Watch, Watched};
-use crate::holds::Part;
+use crate::connection::{Live, Watch, WatchedChange};
+use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
-use crate::rank::{Listing, Obstacle, Standing};
-use crate::session::News;
+use crate::news::News;
+use crate::rank::{ChildStanding, Listing, Obstacle};
 use crate::store::{Carried, Inner};
 
 impl Inner {
@@ -36,8 +36,8 @@ impl Inner {
                 start: revision + 1,
                 // A hold in shares may become smaller.
                 what: match permits {
-                    None => Watched::Ends,
-                    Some(_) => Watched::Both,
+                    None => WatchedChange::Ends,
+                    Some(_) => WatchedChange::Both,
                 },
             });
         }
@@ -129,12 +129,12 @@ impl Inner {
                 continue;
             }
             match listing.rank(child.permits, Some(child.place)).standing {
-                Standing::Holds => self.hand_over(live, node, child, &listing, sent).await?,
-                Standing::Waits(obstacle) => {
+                ChildStanding::Holds => self.hand_over(live, node, child, &listing, sent).await?,
+                ChildStanding::Waits(obstacle) => {
                     self.watch(live, node, child.permits, &obstacle, listing.revision);
                 }
                 // It learns of that when it asks again.
-                Standing::OtherKind => {}
+                ChildStanding::OtherKind => {}
             }
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Inner {
             let Some(own) = own.filter(|own| own.child.made == child.made) else {
                 return Ok(());
             };
-            let Part::Waits {
+            let OwnPart::Waits {
                 first_lease,
                 tokens,
                 ..
@@ -162,7 +162,7 @@ impl Inner {
             else {
                 return Ok(());
             };
-            own.part = Part::Holds(self.clock.now() + first_lease);
+            own.part = OwnPart::Holds(self.clock.now() + first_lease);
             (first_lease, tokens)
         };
         self.ends.notify_one();

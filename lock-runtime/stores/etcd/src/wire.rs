@@ -30,7 +30,7 @@ pub(crate) struct Header {
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct KeyValue {
+pub(crate) struct StoredKey {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
     #[prost(int64, tag = "2")]
@@ -58,7 +58,7 @@ pub(crate) struct RangeReply {
     #[prost(message, optional, tag = "1")]
     pub(crate) header: Option<Header>,
     #[prost(message, repeated, tag = "2")]
-    pub(crate) kvs: Vec<KeyValue>,
+    pub(crate) kvs: Vec<StoredKey>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -107,7 +107,7 @@ pub(crate) struct RequestOp {
 }
 
 #[derive(Clone, PartialEq, Eq, Oneof)]
-pub(crate) enum Done {
+pub(crate) enum DoneOp {
     #[prost(message, tag = "1")]
     Range(RangeReply),
     #[prost(message, tag = "2")]
@@ -118,8 +118,8 @@ pub(crate) enum Done {
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct ReplyOp {
-    #[prost(oneof = "Done", tags = "1, 2, 3")]
-    pub(crate) done: Option<Done>,
+    #[prost(oneof = "DoneOp", tags = "1, 2, 3")]
+    pub(crate) done: Option<DoneOp>,
 }
 
 /// A condition: always that a number is equal to this.
@@ -234,13 +234,13 @@ pub(crate) struct WatchReply {
     #[prost(string, tag = "6")]
     pub(crate) reason: String,
     #[prost(message, repeated, tag = "11")]
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<WatchEvent>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct Event {
+pub(crate) struct WatchEvent {
     #[prost(message, optional, tag = "2")]
-    pub(crate) kv: Option<KeyValue>,
+    pub(crate) kv: Option<StoredKey>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -357,10 +357,10 @@ fn op(op: Op) -> RequestOp {
 }
 
 /// What a part of a transaction has found.
-pub(crate) fn found(reply: Option<ReplyOp>) -> Option<Vec<KeyValue>> {
+pub(crate) fn found(reply: Option<ReplyOp>) -> Option<Vec<StoredKey>> {
     match reply?.done? {
-        Done::Range(range) => Some(range.kvs),
-        Done::Put(_) | Done::Delete(_) => None,
+        DoneOp::Range(range) => Some(range.kvs),
+        DoneOp::Put(_) | DoneOp::Delete(_) => None,
     }
 }
 
