@@ -11,6 +11,7 @@
 //! | [redis] | URLs, persistence, rights |
 //! | [postgresql] | locks in a database: set-up, `lock_check`, poolers, standbys |
 //! | [zookeeper] | an ensemble that survives any minority: sessions, trust, cost |
+//! | [etcd] | a cluster that survives any minority: leases, trust, rights, cost |
 //! | [sqlite] | a file for the processes of one machine: what it survives, its limits |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
@@ -56,6 +57,7 @@ macro_rules! page {
         /// [stopping]: crate::guide::errors#in-a-web-service
         /// [statuses]: crate::guide::errors#in-http-handlers
         /// [sqlite]: crate::guide::sqlite
+        /// [etcd]: crate::guide::etcd
         /// [zookeeper]: crate::guide::zookeeper
         /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
@@ -78,6 +80,7 @@ page!(comparison);
 page!(cost, "hand-off.svg");
 page!(engines);
 page!(errors);
+page!(etcd);
 page!(guarantees, "life-of-a-lock.svg");
 page!(leaders);
 page!(migration);

@@ -47,9 +47,9 @@
 //! # Stores
 //! The URL says where the locks are: `redis://`, `rediss://`, `redis+unix://`,
 //! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, `postgres://`, `zookeeper://`,
-//! `sqlite://` for the processes of one machine, or `memory:` for one process. [`guide::redis`],
-//! [`guide::postgresql`], [`guide::zookeeper`] and [`guide::sqlite`] have the set-up,
-//! [`guide::topologies`] what each Redis survives.
+//! `etcd://`, `sqlite://` for the processes of one machine, or `memory:` for one process.
+//! [`guide::redis`], [`guide::postgresql`], [`guide::zookeeper`], [`guide::etcd`] and
+//! [`guide::sqlite`] have the set-up, [`guide::topologies`] what each Redis survives.
 //!
 //! # Testing
 //! [`LockClient::in_memory`] needs no server. The feature `test-util` adds a client that follows
@@ -62,6 +62,7 @@
 //! | `redis` | yes | Redis in all its set-ups |
 //! | `postgres` | no | PostgreSQL |
 //! | `zookeeper` | no | ZooKeeper |
+//! | `etcd` | no | etcd |
 //! | `sqlite` | no | a SQLite database, without a server |
 //! | `tls` | no | `rediss://`, `postgres://…?sslmode=require`, certificates |
 //! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |

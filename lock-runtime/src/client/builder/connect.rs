@@ -340,8 +340,8 @@ impl LockClientBuilder {
     #[cfg(not(feature = "redis"))]
     fn open_server(&self, _url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         Err(LockError::config(
-            "the URL is not of `memory:`, `sqlite:`, `postgres:`, `zookeeper:` or `etcd:`, and this \
-             build of lock-runtime does not know Redis; switch its feature `redis` on",
+            "the URL is not of `memory:`, `sqlite:`, `postgres:`, `zookeeper:` or `etcd:`, and \
+             this build of lock-runtime does not know Redis; switch its feature `redis` on",
         ))
     }
 }

@@ -50,6 +50,14 @@ impl Inner {
                 return self.settle(live, asking, listing, false).await;
             }
         }
+        // Who waits asks each second. A reading costs the servers less.
+        let is_known = self.holds.lock().get(node, owner).is_some();
+        if is_known {
+            let listing = self.list(live, node).await?;
+            if self.find(&listing, owner, request.claim.permits).is_some() {
+                return self.settle(live, asking, listing, true).await;
+            }
+        }
         let (is_new, listing) = self.take(live, asking).await?;
         if is_new {
             return self.settle(live, asking, listing, false).await;

@@ -1,7 +1,7 @@
 //! Operations go on when nobody polls them, and begin nothing when their caller has given them up.
 //!
 //! The engine undoes an operation that was dropped. What undoes it waits until the calls of its
-//! owner are over ([`Flight`](crate::connection::OwnerFlight)). So nothing may begin after the drop.
+//! owner are over ([`OwnerFlight`]). So nothing may begin after the drop.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -99,7 +99,7 @@ impl Holds {
             .iter()
             .filter(|((at, _), own)| at == node && own.waits());
         let mut waiting: Vec<Child> = waits.map(|(_, own)| own.child.clone()).collect();
-        waiting.sort_by(|one, other| one.place.cmp(&other.place));
+        waiting.sort_by_key(|child| child.place);
         waiting
     }
 

@@ -95,8 +95,8 @@ impl Inner {
         self.ends.notify_one();
     }
 
-    /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more, ends
-    /// the leases, and waits for the servers' word.
+    /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more,
+    /// ends the leases, and waits for the servers' word.
     pub(crate) async fn finish(&self, by: Instant) {
         let mut burials = self.burials.subscribe();
         let done = burials.wait_for(|burials| *burials == 0);
