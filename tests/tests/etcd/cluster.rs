@@ -51,6 +51,11 @@ async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
     while let Ok(put) = gateway.put("t0/much", &much).await {
         last = put["header"]["revision"].as_str().unwrap().to_owned();
     }
+    eventually("the alarm is there", async || {
+        let alarms = gateway.ask("maintenance/alarm", &json!({})).await;
+        alarms.is_ok_and(|alarms| alarms["alarms"].is_array())
+    })
+    .await;
     let refused = client
         .lock("k")
         .wait(Duration::from_secs(1))
