@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod cost;
+mod curator;
 mod members;
 mod sessions;
 

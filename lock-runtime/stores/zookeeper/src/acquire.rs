@@ -12,7 +12,7 @@ use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, KeyNode};
+use crate::names::{Child, KeyNode};
 use crate::rank::{ChildStanding, Listing, Rank};
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, NodeRequest};
@@ -109,7 +109,7 @@ impl Inner {
             None => None,
             Some(before) => self.ended(live, node, before),
         };
-        let name = names::without_place(owner, permits, false);
+        let name = self.settings.layout.without_place(owner, permits, false);
         let path = node.child(&name);
         let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
         let made = match ended {
@@ -132,7 +132,7 @@ impl Inner {
         };
         let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
-        let child = names::child(name).ok_or(Fault::Unreadable)?;
+        let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
         if given_up.is_so() {
             self.delete(live, &path).await?;
         }

@@ -94,6 +94,7 @@ impl Listing {
     /// The rank of a request with this place, or of one that comes now.
     pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
         let (holders, all) = self.holders(self.before(place));
+        let first = self.before(place).next().filter(|_| !holders.is_empty());
         let standing = if holders.is_other_kind(permits) {
             ChildStanding::OtherKind
         } else if all && holders.fits(permits) {
@@ -104,7 +105,7 @@ impl Listing {
         Rank {
             standing,
             limit: holders.other_limit(permits),
-            holder: holders.first().map(|(holder, _)| holder),
+            holder: first.map(|child| found_holder(child).who()),
         }
     }
 
@@ -144,6 +145,9 @@ impl Listing {
 }
 
 pub(crate) fn found_holder(child: &Child) -> FoundHolder {
+    if child.is_foreign {
+        return FoundHolder::Foreign(child.name.clone());
+    }
     FoundHolder::Owner {
         owner: child.owner,
         kept: child.kept,
@@ -154,7 +158,7 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{at_place, child};
+    use crate::names::Layout;
     use lock_store::{ClientId, Owner};
 
     const READ: Option<Permits> = Some(Permits::READ);
@@ -170,7 +174,8 @@ mod tests {
                 client: ClientId(1),
                 request: u64::try_from(place).unwrap_or(0),
             };
-            child(&at_place(owner, *permits, false, ChildPlace(place)))
+            let name = Layout::Native.at_place(owner, *permits, false, ChildPlace(place));
+            Layout::Native.child(&name)
         });
         let mut children: Vec<Child> = children.collect();
         children.reverse();

@@ -13,7 +13,7 @@ use lock_store::Owner;
 
 use crate::base::base_in;
 use crate::connection::Live;
-use crate::errors::Fault;
+use crate::errors::{Fault, code};
 use crate::holds::ZxidWindow;
 use crate::names::KeyNode;
 use crate::store::{Carried, Inner};
@@ -30,14 +30,26 @@ impl Inner {
         if let Some(base) = self.bases.lock().get(&node.namespace) {
             return Ok(*base);
         }
-        let reply = live
-            .send(wire::data(&node.namespace, false))
-            .reply()
-            .await?;
-        let (data, _) = reply.read(wire::found_data)?;
+        let path = self.base_node(&node.namespace);
+        let data = match live.send(wire::data(&path, false)).reply().await {
+            Err(Fault::Refused(code::NO_NODE)) => {
+                self.make_base(live, &path).await?;
+                live.send(wire::data(&path, false)).reply().await?
+            }
+            found => found?,
+        };
+        let (data, _) = data.read(wire::found_data)?;
         let base = base_in(&data).ok_or(Fault::Unreadable)?;
         self.bases.lock().insert(node.namespace.clone(), base);
         Ok(base)
+    }
+
+    /// Writes to a key's node, what is there already. The number of that transaction.
+    async fn touch(&self, live: &Live, node: &KeyNode) -> Carried<i64> {
+        let found = live.send(wire::data(&node.path, false)).reply().await?;
+        let (data, _) = found.read(wire::found_data)?;
+        let written = live.send(wire::set_data(&node.path, &data, None));
+        Ok(written.reply().await?.read(wire::only_stat)?.mzxid)
     }
 
     /// Sees to it that the transaction is known that made a child.
@@ -98,8 +110,7 @@ impl Inner {
                 }
             }
         }
-        let written = live.send(wire::set_data(&node.path, b"", None));
-        let zxid = written.reply().await?.read(wire::only_stat)?.mzxid;
+        let zxid = self.touch(live, node).await?;
         let mut holds = self.holds.lock();
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
