@@ -267,6 +267,12 @@ impl ZooKeeperEnsemble {
         }
     }
 
+    /// The folder of a member's data.
+    #[must_use]
+    pub fn data(&self, number: usize) -> PathBuf {
+        self.members[number].folder.path().join("data")
+    }
+
     /// SIGSTOP for one member.
     pub fn pause_member(&self, number: usize) {
         let mut process = self.members[number].process();

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use crate::base::first_base;
 use crate::connection::Live;
 use crate::errors::{Fault, code, of_code, silent};
-use crate::holds::Holds;
+use crate::holds::{GivenTokens, Holds};
 use crate::names::{self, Child, KeyNode, Layout};
 use crate::rank::Listing;
 use crate::session::Session;
@@ -61,8 +61,8 @@ pub(crate) struct Inner {
     pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
     /// The keys that were taken when they were last asked for.
     pub(crate) busy: Mutex<SweepingMap<KeyNode, Instant>>,
-    /// The bases of the fencing tokens, by the nodes of their namespaces.
-    pub(crate) bases: Mutex<HashMap<String, u64>>,
+    /// The fencing tokens that this client has given, by the nodes of their bases.
+    pub(crate) given: Mutex<HashMap<String, GivenTokens>>,
 }
 
 impl fmt::Debug for Inner {
