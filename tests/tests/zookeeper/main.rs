@@ -12,6 +12,7 @@ mod cost;
 mod curator;
 mod members;
 mod sessions;
+mod tls;
 
 use std::time::Duration;
 

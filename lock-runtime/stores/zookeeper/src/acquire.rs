@@ -261,7 +261,10 @@ impl Inner {
                 Some(own) if own.child.name == child.name => {
                     own.part = OwnPart::Holds(match own.part {
                         OwnPart::Holds(before) => before.max(ends),
-                        OwnPart::Waits { .. } => ends,
+                        OwnPart::Waits { .. } => {
+                            self.signal(live, node, child);
+                            ends
+                        }
                     });
                 }
                 _ => holds.set(

@@ -116,7 +116,13 @@ impl Listing {
             Some(part) if part.is_read_write() => {
                 self.before(place).rfind(|child| is_whole(child.permits))
             }
-            _ => None,
+            // A part of a semaphore has room when any of those that hold the key leaves. So the first
+            // that waits watches them all, and each other one the waiting one before it, which
+            // writes to its child when its turn has come.
+            _ => {
+                let (holders, _) = self.holders(self.before(place));
+                self.before(place).skip(holders.len()).last()
+            }
         };
         nearest.map_or(Obstacle::Children, |child| {
             Obstacle::Child(child.name.clone())
@@ -228,11 +234,18 @@ mod tests {
         let expected = [
             ChildStanding::Holds,
             ChildStanding::Waits(watches(&all, 0)),
-            ChildStanding::Waits(Obstacle::Children),
-            ChildStanding::Waits(Obstacle::Children),
+            ChildStanding::Waits(watches(&all, 1)),
+            ChildStanding::Waits(watches(&all, 2)),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!(all.found().permits, part(1, 3));
+        let full = listing(&[part(2, 3), part(1, 3), part(1, 3), part(1, 3)]);
+        let watched = |at: usize| {
+            let child = &full.children[at];
+            full.rank(child.permits, Some(child.place)).standing
+        };
+        assert_eq!(watched(2), ChildStanding::Waits(Obstacle::Children));
+        assert_eq!(watched(3), ChildStanding::Waits(watches(&full, 2)));
     }
 
     #[test]
