@@ -16,7 +16,7 @@ use lock_store::{
     Released, Renewal, Renewed,
 };
 
-use crate::conformance::verbs::{LEASE, Two, by, store_of};
+use crate::conformance::verbs::{LEASE, Two, by, owner, store_of};
 
 const LOCK: &str = "lock:k";
 const QUEUE: &str = "lock:%queue:{lock:k}";
