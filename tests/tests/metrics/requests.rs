@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lock_runtime::{Guard, LockClient};
+use lock_runtime::{Guard, LockClient, Rate};
 use lock_testkit::eventually;
 use metrics::set_default_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -239,4 +239,23 @@ async fn a_lock_that_nobody_leads_has_its_series_from_the_call_of_lead() {
     let late = late.handle().render();
     assert!(late.contains(&zero), "{late}");
     stands_by.abort();
+}
+
+#[tokio::test]
+async fn a_rate_and_an_exact_limit_are_the_same_command() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let hour = Duration::from_secs(3600);
+    for rate in [Rate::per(1, hour), Rate::at_most(1, hour)] {
+        let limiter = client.rate_limiter("partner", rate);
+        limiter.acquire().await.unwrap();
+        // A refusal is an answer.
+        assert_eq!(limiter.acquire().await.unwrap_err().http_status(), 429);
+    }
+    let asked = [
+        (r#"lock_commands_total{verb="rate",outcome="ok"}"#, 4.0),
+        (r#"lock_command_seconds_count{verb="rate"}"#, 4.0),
+    ];
+    assert_values(&recorded, &asked);
 }

@@ -95,3 +95,30 @@ fn a_candidate_asks_a_store_that_is_down_ever_more_seldom_and_leads_when_it_is_b
         assert!(led.unwrap() < 62_001);
     });
 }
+
+/// Each of two outages is a warning, with a minute between them in which others have the lock.
+#[test]
+fn an_outage_is_told_once_and_the_next_one_once_more() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        let lock = other.lock("k").lease(of(3_600_000));
+        let held = lock.acquire().await.unwrap();
+        let leads = client.lock("k").lead(async |_: &Guard| ());
+        let outages = async {
+            for _ in 0..2 {
+                store.set_usual("acquire", DOWN);
+                ms(40_000).await;
+                store.set_usual("acquire", Fate::Passes);
+                ms(60_000).await;
+            }
+            held.release().await
+        };
+        let (led, released) = tokio::join!(store.ask(None, leads), outages);
+        led.and(released).unwrap();
+        let told = store.noted("log: can't stand for a lock");
+        let told: Vec<u64> = told.iter().map(|(at, _)| at / 1000).collect();
+        // Ten seconds after the last answer.
+        assert_eq!(told, [10, 109]);
+    });
+}
