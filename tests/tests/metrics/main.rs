@@ -1,9 +1,5 @@
 //! What [`MetricsObserver`] tells the recorder that a service has installed.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod background;
 mod page;
