@@ -23,6 +23,7 @@ use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
 use crate::{Port, eventually};
 
+mod data;
 mod standby;
 
 /// The folders of Debian and Homebrew with a folder for each version, if the programs are not in
@@ -124,22 +125,7 @@ impl PostgresServer {
     async fn in_folder(folder: TempDir) -> Self {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
-        let made = program("initdb")
-            .args([
-                "-A",
-                "trust",
-                "-U",
-                "postgres",
-                "--no-sync",
-                "-E",
-                "UTF8",
-                "-D",
-            ])
-            .arg(folder.path().join("data"))
-            .stdout(Stdio::null())
-            .status()
-            .expect("initdb is installed");
-        assert!(made.success(), "initdb: {made}");
+        data::make(&folder.path().join("data"));
         let server = Self {
             port: Port::free(),
             process: Mutex::new(None),

@@ -3,11 +3,13 @@
 use crate::mutants::Stage;
 
 /// What cargo builds beside the options of each build.
-pub(super) const BUILT: [&str; 8] = [
+pub(super) const BUILT: [&str; 10] = [
     "-p",
     "lock-runtime",
     "-p",
     "lock-simulation",
+    "-p",
+    "lock-timetable",
     "-p",
     "lock-tests",
     "--features",

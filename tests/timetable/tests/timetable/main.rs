@@ -8,7 +8,7 @@
 //! a deliberate change of a schedule, this writes the files anew, for a reviewer to read:
 //!
 //! ```text
-//! INSTA_UPDATE=always cargo test -p lock-simulation --test timetable
+//! INSTA_UPDATE=always cargo test -p lock-timetable --test timetable
 //! ```
 //!
 //! A test asserts its own subject, and `rules.rs` asserts what holds for every schedule. No new

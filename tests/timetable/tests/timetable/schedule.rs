@@ -278,7 +278,7 @@ fn numbers(stats: &Stats) -> String {
 }
 
 /// Compares with `snapshots/<module>__<test>.snap`. `INSTA_UPDATE=always cargo test -p
-/// lock-simulation --test timetable` writes these files anew. Where the variable `CI` is set
+/// lock-timetable --test timetable` writes these files anew. Where the variable `CI` is set
 /// nothing is ever written, and a snapshot that is missing or differs is a failure.
 pub(crate) fn is_as_in_its_snapshot(schedules: &[Schedule]) {
     let thread = std::thread::current();
