@@ -116,9 +116,9 @@ impl Listing {
             Some(part) if part.is_read_write() => {
                 self.before(place).rfind(|child| is_whole(child.permits))
             }
-            // A part of a semaphore has room when any of those that hold the key leaves. So the first
-            // that waits watches them all, and each other one the waiting one before it, which
-            // writes to its child when its turn has come.
+            // A part of a semaphore has room when any of those that hold the key leaves. So the
+            // first that waits watches them all, and each other one the waiting one before it,
+            // which writes to its child when its turn has come.
             _ => {
                 let (holders, _) = self.holders(self.before(place));
                 self.before(place).skip(holders.len()).last()

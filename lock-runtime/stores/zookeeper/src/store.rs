@@ -74,7 +74,8 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// Where the base of tokens stands if the namespace's node is Curator's. No escaped name is like it.
+/// Where the base of tokens stands if the namespace's node is Curator's. No escaped name is like
+/// it.
 const BASE: &str = "%base";
 
 /// The reply to an operation, or why there is none.
