@@ -37,7 +37,9 @@ impl Inner {
         let sent = self.clock.now();
         let owner = request.claim.owner;
         let known = self.known(live, &node, owner);
-        if known.is_none() && self.is_likely_free(&node, request, sent) {
+        // An earlier attempt may have made a child, and its reply was lost.
+        let is_first = known.is_none() && !given_up.has_sent();
+        if is_first && self.is_likely_free(&node, request, sent) {
             let (child, listing) = self.create(live, &node, request, given_up).await?;
             return self
                 .settle(live, &node, request, child, listing, sent, false)
