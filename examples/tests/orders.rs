@@ -4,13 +4,17 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
 use axum::http::Request;
 use axum::http::header::RETRY_AFTER;
 use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Router, debug_handler};
 use lock_examples::orders::{OrderError, Shop, report, service};
-use lock_runtime::{Faults, KeyFault, LockClient, LockError, LostReason, StoreErrorKind};
+use lock_runtime::{
+    Faults, KeyFault, LockClient, LockError, LostReason, StoreErrorKind, distributed_lock,
+};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
@@ -162,5 +166,40 @@ fn every_error_has_its_status_and_says_when_to_come_again_where_that_is_safe() {
         let header = answer.headers().get(RETRY_AFTER);
         let header = header.map(|value| value.to_str().unwrap());
         assert_eq!(header, retry_after, "{text}");
+    }
+}
+
+#[debug_handler]
+#[distributed_lock(key = "order:<id>", client = &locks)]
+async fn debugged_above(
+    State(locks): State<LockClient>,
+    Path(id): Path<u64>,
+) -> Result<String, OrderError> {
+    Ok(format!("above {id}"))
+}
+
+#[distributed_lock(key = "order:<id>", client = &locks)]
+#[debug_handler]
+async fn debugged_below(
+    State(locks): State<LockClient>,
+    Path(id): Path<u64>,
+) -> Result<String, OrderError> {
+    Ok(format!("below {id}"))
+}
+
+#[tokio::test]
+async fn a_handler_takes_its_lock_with_debug_handler_above_and_below() {
+    let locks = LockClient::in_memory();
+    let service = Router::new()
+        .route("/above/{id}", get(debugged_above))
+        .route("/below/{id}", get(debugged_below))
+        .with_state(locks.clone());
+    for (granted, expected) in [(1, "above 7"), (2, "below 7")] {
+        let request = Request::builder().uri(format!("/{}", expected.replace(' ', "/")));
+        let request = request.body(Body::empty()).unwrap();
+        let answer = service.clone().oneshot(request).await.unwrap();
+        let body = to_bytes(answer.into_body(), 100).await.unwrap();
+        assert_eq!(body, expected.as_bytes());
+        assert_eq!(locks.stats().granted(), granted);
     }
 }

@@ -29,6 +29,7 @@ macro_rules! page {
         /// [attribute]: crate::guide::attribute
         /// [outlives]: crate::guide::attribute#what-outlives-the-lock
         /// [options]: macro@crate::distributed_lock#options
+        /// [order]: macro@crate::distributed_lock#the-order-of-attributes
         /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors
         /// [access]: crate::guide::redis#user-and-password

@@ -22,8 +22,8 @@
 //! ```
 //!
 //! The promise: *while your code is told that it holds the lock, nobody else holds it, as long as
-//! the store keeps what it has confirmed and clocks do not jump. Where that fails, the fencing
-//! token lets your database refuse the late write.*
+//! the store keeps what it has confirmed, clocks do not jump, and no virtual machine is paused.
+//! Where that fails, the fencing token lets your database refuse the old holder.*
 //!
 //! # Start
 //! Connect once with [`init`] or [`LockClient::builder`]. Put [`distributed_lock`] on a function,

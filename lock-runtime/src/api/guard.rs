@@ -19,9 +19,10 @@ use crate::error::{LockError, LostReason};
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
 /// While [`is_held`](Self::is_held) is true for a holder of an exclusive or write lock, it is true
-/// for nobody outside its call chain, as long as the store keeps what it has confirmed and clocks
-/// do not jump. This process's monotonic clock alone decides it. Where that fails, the
-/// [`fencing_token`](Self::fencing_token) lets the resource refuse a late write.
+/// for nobody outside its call chain, as long as the store keeps what it has confirmed, clocks do
+/// not jump, and no virtual machine is paused. This process's monotonic clock alone decides it.
+/// Where that fails, the [`fencing_token`](Self::fencing_token) lets the resource refuse a late
+/// write.
 ///
 /// Dropping a guard releases in the background: from any thread, with or without a runtime, also
 /// while panicking. Later requests of the same client for the key come after that release.

@@ -35,15 +35,17 @@ pub(crate) struct Term<'c> {
 }
 
 impl Candidate {
-    pub(crate) fn new(engine: &Arc<Engine>, options: &Resolved) -> Self {
-        Self {
+    pub(crate) fn new(engine: &Arc<Engine>, options: &Resolved, keys: &[LockKey]) -> Self {
+        let candidate = Self {
             engine: Arc::clone(engine),
             kind: LockKind::of(options.permits),
             lease: options.lease,
             retry: Retry::default(),
             failing: false,
             revoked: false,
-        }
+        };
+        candidate.record(keys, What::Candidate);
+        candidate
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -60,7 +62,7 @@ impl Candidate {
         if let Some(key) = keys.first() {
             tracing::info!(key = %key.shortened(), "this process leads");
         }
-        term.record(What::TermBegan);
+        self.record(keys, What::TermBegan);
         term
     }
 
@@ -69,7 +71,8 @@ impl Candidate {
         let reason = LostReason::Revoked;
         self.revoked = matches!(lost, LockError::Lost { reason: why, .. } if *why == reason);
         self.failing = false;
-        if lasted >= self.lease {
+        // A fixed lease, and a `max_hold` of one lease, end a little sooner than the lease.
+        if lasted >= self.lease / 2 {
             self.retry = Retry::default();
         }
     }
@@ -100,6 +103,13 @@ impl Candidate {
         };
         let _ = clock.by(again, self.engine.closing()).await;
     }
+
+    fn record(&self, keys: &[LockKey], what: What<'_>) {
+        let more = keys.len().saturating_sub(1);
+        let key = keys.iter().min();
+        let subject = key.map(|key| Subject::new(key, more, self.kind));
+        self.engine.observed.events.record(subject, what);
+    }
 }
 
 impl Term<'_> {
@@ -118,15 +128,9 @@ impl Term<'_> {
                 "this process does not lead any more"
             );
         }
-        self.record(What::TermEnded { lasted, how });
+        let ended = What::TermEnded { lasted, how };
+        self.candidate.record(self.keys, ended);
         lasted
-    }
-
-    fn record(&self, what: What<'_>) {
-        let more = self.keys.len().saturating_sub(1);
-        let key = self.keys.iter().min();
-        let subject = key.map(|key| Subject::new(key, more, self.candidate.kind));
-        self.candidate.engine.observed.events.record(subject, what);
     }
 }
 

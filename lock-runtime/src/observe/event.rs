@@ -170,6 +170,8 @@ pub enum What<'e> {
         /// How long after the first try, because tries failed. Zero if the first was answered.
         late: Duration,
     },
+    /// A [`lead`](crate::Lock::lead) was called: from now on this process stands for the lock.
+    Candidate,
     /// A [`lead`](crate::Lock::lead) has the lock, and its body begins.
     TermBegan,
     /// That body has ended, or was stopped.

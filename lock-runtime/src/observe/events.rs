@@ -175,8 +175,8 @@ impl fmt::Debug for Events {
 /// # What it may do
 /// It is called outside of all locks of this library, one event after the other or several at once,
 /// from any thread:
-/// - What a request does, its task tells: `Asked` to `Cancelled`, `Released`, `TermBegan`,
-///   `TermEnded`, most of `Command`.
+/// - What a request does, its task tells: `Asked` to `Cancelled`, `Released`, `Candidate`,
+///   `TermBegan`, `TermEnded`, most of `Command`.
 ///   A slow observer makes that task slow, and what waits for it. At `Command`, a request has its
 ///   answer but not yet its lock, and asks again if the lease ends meanwhile. At `Granted`, the
 ///   lock is held and renewed as long as the observer takes. A task that releases in `Drop` tells

@@ -29,6 +29,11 @@ const JARS: [&str; 3] = [
     "/usr/local/opt/zookeeper/libexec/lib/*",
 ];
 
+const NETTY: [&str; 2] = [
+    "/usr/share/java/netty-codec.jar",
+    "/usr/share/java/netty-resolver.jar",
+];
+
 /// The servers' unit of time, in milliseconds.
 const TICK: u64 = 500;
 /// The messages from client to client.
@@ -67,7 +72,10 @@ fn classpath() -> String {
     }
     let is_there = |path: &&&str| Path::new(path.trim_end_matches('*')).exists();
     let found = JARS.iter().find(is_there).expect("ZooKeeper is installed");
-    (*found).to_owned()
+    // What the manifest of Debian's jar leaves out of what TLS needs.
+    let more = NETTY.iter().filter(is_there);
+    let all: Vec<&str> = std::iter::once(found).chain(more).copied().collect();
+    all.join(":")
 }
 
 impl Member {
@@ -265,6 +273,12 @@ impl ZooKeeperEnsemble {
             assert!(began.elapsed() < LIMIT, "no member leads");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// The folder of a member's data.
+    #[must_use]
+    pub fn data(&self, number: usize) -> PathBuf {
+        self.members[number].folder.path().join("data")
     }
 
     /// SIGSTOP for one member.

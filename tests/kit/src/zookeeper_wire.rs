@@ -1,5 +1,5 @@
 //! ZooKeeper's protocol, as far as tests look into a server: a client without heartbeats, whose
-//! session ends soon.
+//! session ends in a minute.
 
 use std::io;
 
@@ -95,7 +95,7 @@ impl ZooKeeperSession {
         let mut hello = Vec::new();
         hello.extend(0_i32.to_be_bytes());
         hello.extend(0_i64.to_be_bytes());
-        hello.extend(5_000_i32.to_be_bytes());
+        hello.extend(60_000_i32.to_be_bytes());
         hello.extend(0_i64.to_be_bytes());
         text(&mut hello, &[0; 16]);
         session.write(&hello).await?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lock_runtime::{Guard, LockClient};
+use lock_runtime::{Guard, LockClient, Rate};
 use lock_testkit::eventually;
 use metrics::set_default_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -12,6 +12,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use crate::{assert_values, client, value};
 
 const LABEL: &str = "order:<id>";
+const LEADING: &str = r#"lock_leading{template="order:<id>",kind="exclusive"}"#;
 
 #[tokio::test]
 async fn each_request_counts_once_by_its_outcome() {
@@ -168,24 +169,93 @@ async fn leaders_and_their_terms_are_counted() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
     let client = client("memory:").await;
-    let leading = r#"lock_leading{template="order:<id>",kind="exclusive"}"#;
     let lock = || client.lock("order:1").label(LABEL);
     drop(lock().acquire().await.unwrap());
     assert!(
         !recorded.render().contains("lock_leading{"),
         "no leader, no series"
     );
-    let led = lock().lead(async |_: &Guard| value(&recorded, leading));
+    let led = lock().lead(async |_: &Guard| value(&recorded, LEADING));
     assert_eq!(led.await.unwrap(), 1.0);
-    let terms = r#"lock_terms_total{template="order:<id>",kind="exclusive",end="returned"}"#;
-    assert_values(&recorded, &[(leading, 0.0), (terms, 1.0)]);
+    let terms =
+        |end| format!(r#"lock_terms_total{{template="order:<id>",kind="exclusive",end="{end}"}}"#);
+    assert_values(&recorded, &[(LEADING, 0.0), (&terms("returned"), 1.0)]);
+
+    let mut lost = false;
+    let led = lock().lead(async |_: &Guard| {
+        if !std::mem::replace(&mut lost, true) {
+            assert!(client.force_release("order:1").await.unwrap());
+            std::future::pending::<()>().await;
+        }
+        (value(&recorded, LEADING), value(&recorded, &terms("lost")))
+    });
+    assert_eq!(led.await.unwrap(), (1.0, 1.0));
+
+    let (begins, began) = tokio::sync::oneshot::channel();
+    let mut begins = Some(begins);
+    let leads = lock().lead(async |_: &Guard| {
+        begins.take().unwrap().send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    tokio::select! {
+        _ = leads => panic!("it never returns"),
+        began = began => began.unwrap(),
+    }
+    let ended = [
+        (LEADING, 0.0),
+        (&terms("returned"), 2.0),
+        (&terms("lost"), 1.0),
+        (&terms("dropped"), 1.0),
+    ];
+    assert_values(&recorded, &ended);
+
     // A recorder that is installed in a term.
     let late = PrometheusBuilder::new().build_recorder();
     let (recorded, client) = (late.handle(), &client);
     let led = lock().lead(async |_: &Guard| {
         let _here = set_default_local_recorder(&late);
         drop(client.lock("another").acquire().await);
-        value(&recorded, leading)
+        value(&recorded, LEADING)
     });
     assert_eq!(led.await.unwrap(), 1.0);
+}
+
+/// An alert on `!= 1` sees also a lock that nobody has led yet.
+#[tokio::test]
+async fn a_lock_that_nobody_leads_has_its_series_from_the_call_of_lead() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let _taken = client.lock("order:1").acquire().await.unwrap();
+    let lock = client.lock("order:1").label(LABEL);
+    let stands_by = tokio::spawn(lock.lead(async |_: &Guard| ()));
+    eventually("it waits", async || client.stats().waiting == 1).await;
+    let zero = format!("{LEADING} 0");
+    assert!(recorded.render().contains(&zero), "{}", recorded.render());
+    // A recorder that is installed meanwhile.
+    let late = PrometheusBuilder::new().build_recorder();
+    let _here = set_default_local_recorder(&late);
+    drop(client.lock("another").acquire().await);
+    let late = late.handle().render();
+    assert!(late.contains(&zero), "{late}");
+    stands_by.abort();
+}
+
+#[tokio::test]
+async fn a_rate_and_an_exact_limit_are_the_same_command() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let hour = Duration::from_secs(3600);
+    for rate in [Rate::per(1, hour), Rate::at_most(1, hour)] {
+        let limiter = client.rate_limiter("partner", rate);
+        limiter.acquire().await.unwrap();
+        // A refusal is an answer.
+        assert_eq!(limiter.acquire().await.unwrap_err().http_status(), 429);
+    }
+    let asked = [
+        (r#"lock_commands_total{verb="rate",outcome="ok"}"#, 4.0),
+        (r#"lock_command_seconds_count{verb="rate"}"#, 4.0),
+    ];
+    assert_values(&recorded, &asked);
 }

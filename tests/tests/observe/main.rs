@@ -64,6 +64,7 @@ fn words(event: &Event<'_>) -> String {
         What::Released { .. } => "released".to_owned(),
         What::Renewed { late, .. } if late.is_zero() => "renewed".to_owned(),
         What::Renewed { .. } => "renewed late".to_owned(),
+        What::Candidate => "candidate".to_owned(),
         What::TermBegan => "term began".to_owned(),
         What::TermEnded { how, .. } => format!("term {}", how.as_str()),
         What::Undoing { .. } => "undoing".to_owned(),

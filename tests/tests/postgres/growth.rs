@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lock_runtime::Rate;
 use lock_testkit::{PostgresServer, eventually};
 use tokio::task::JoinSet;
 
@@ -173,4 +174,29 @@ async fn a_sweep_removes_what_has_ended_and_no_hold() {
         .await
         .unwrap();
     assert!(writer.is_none(), "a writer beside a reader");
+}
+
+/// At most 16 bytes for each pass, whether it has a line of its own or shares one. The row and its
+/// two arrays have some more, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_of_a_limit_has_at_most_sixteen_bytes_for_each_pass() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    for limit in [1, 20, 100, 1000] {
+        let key = format!("limit {limit}");
+        let limiter = client.rate_limiter(key.clone(), Rate::at_most(limit, month));
+        for _ in 0..limit {
+            limiter.acquire().await.unwrap();
+        }
+        assert!(limiter.acquire().await.is_err());
+        let size = server
+            .number(&format!(
+                "SELECT pg_column_size(p.*)::bigint FROM lock_store.pass_log p
+                 WHERE name = convert_to('lock:{key}', 'UTF8')"
+            ))
+            .await;
+        println!("{size} bytes for {limit} passes");
+        assert!(0 < size && size <= 128 + 16 * limit as usize, "{size}");
+    }
 }

@@ -87,6 +87,10 @@ async fn options_that_can_not_be_used_are_refused_with_the_way_here() {
         ("postgres://app:p@canary@h/d", "%40"),
         ("postgres://app@h,/d", "host"),
         ("postgres://app@h:canary/d", "its `port`"),
+        ("postgres://app:canary%@h/d", "`%25`"),
+        ("postgres://canary%4:secret@h/d", "`%25`"),
+        ("postgres://app:%zzcanary@g,h/d", "`%25`"),
+        ("postgres://app@h/d?password=canary%x", "`%25`"),
     ] {
         let refused = LockClient::builder().url(url).connect_lazy();
         let said = format!("{}", refused.unwrap_err());

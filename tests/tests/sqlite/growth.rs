@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use lock_runtime::Rate;
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
 
 use crate::{client, until_waiting, worker};
@@ -124,4 +125,25 @@ async fn places_and_holds_of_a_dead_process_go_although_nobody_asks_for_their_ke
     })
     .await;
     held.release().await.unwrap();
+}
+
+/// At most 16 bytes for each pass, whether it has a line of its own or shares one.
+#[tokio::test]
+async fn the_log_of_a_limit_has_at_most_sixteen_bytes_for_each_pass() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    for limit in [1, 20, 100, 1000] {
+        let key = format!("limit {limit}");
+        let limiter = client.rate_limiter(key.clone(), Rate::at_most(limit, month));
+        for _ in 0..limit {
+            limiter.acquire().await.unwrap();
+        }
+        assert!(limiter.acquire().await.is_err());
+        let size = file.number(&format!(
+            "SELECT length(lines) FROM pass_log WHERE name LIKE '%{key}'"
+        ));
+        println!("{size} bytes for {limit} passes");
+        assert!(0 < size && size <= 16 * limit as usize, "{size}");
+    }
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::{client, config, unavailable};
+use crate::{SLACK, client, config, unavailable};
 
 /// What all clients of this process logged about the server with this address.
 fn logged(address: &str) -> Vec<String> {
@@ -276,6 +276,28 @@ async fn a_user_who_may_not_ask_learns_which_right_is_missing_and_is_denied_noth
     assert!(refused.contains("set `appendonly yes`"), "{refused}");
     let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
     assert!(log.is_empty(), "{log:?}");
+}
+
+/// The checks have as long again as connecting. What is connected by then is not taken for unfit.
+#[tokio::test]
+async fn strict_checks_that_are_not_answered_end_one_connect_timeout_after_connecting() {
+    const CONNECT: Duration = Duration::from_secs(2);
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    // Long enough to lose the reply to a question that has been seen.
+    proxy.delay_replies(Duration::from_millis(100));
+    let builder = strict(&proxy.url()).connect_timeout(CONNECT);
+    let began = Instant::now();
+    let (refused, ()) = tokio::join!(builder.command_timeout(10 * CONNECT).connect(), async {
+        eventually("it is connected and asked", async || {
+            proxy.requests_named("CONFIG") > 0
+        })
+        .await;
+        proxy.drop_replies(true);
+    });
+    let took = began.elapsed();
+    unavailable(refused);
+    assert!(CONNECT < took && took < 2 * CONNECT + SLACK, "{took:?}");
 }
 
 #[tokio::test]

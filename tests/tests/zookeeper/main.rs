@@ -9,8 +9,10 @@
 
 mod bad_input;
 mod cost;
+mod curator;
 mod members;
 mod sessions;
+mod tls;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! An ensemble of three: what the loss of members does to holds.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
@@ -121,4 +122,50 @@ async fn holds_outlive_a_restart_of_all_members() {
     guard.release().await.unwrap();
     let next = tokio::time::timeout(LONG, waiter).await.unwrap();
     assert!(next.unwrap().unwrap().is_held());
+}
+
+/// Copies a folder with the folders in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_over_a_restore_of_an_older_state_for_whoever_lived_through_it() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("?tick=500ms&session=2s");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let token = async |client: &LockClient| {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        guard.release().await.unwrap();
+        token
+    };
+    // The other client knows the base, and gets what follows from it.
+    let (mut last, _) = (token(&a).await, token(&b).await);
+    servers.kill_member(0);
+    let older = servers.data(0).with_file_name("older");
+    copy(&servers.data(0), &older);
+    servers.restart_member(0).await;
+    for _ in 0..100 {
+        let next = token(&a).await;
+        assert!(next > last);
+        last = next;
+    }
+    servers.kill_member(0);
+    std::fs::remove_dir_all(servers.data(0)).unwrap();
+    std::fs::rename(&older, servers.data(0)).unwrap();
+    servers.restart_member(0).await;
+    for client in [&a, &b, &a] {
+        let next = token(client).await;
+        assert!(next > last, "{next} after {last}");
+        last = next;
+    }
 }

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 const ALL_AT_ONCE: &str = "fail/all_at_once.rs";
 
 /// The beginnings of a mistake. It ends where the next one begins.
-const BEGINNINGS: [&str; 4] = [
+const BEGINNINGS: [&str; 5] = [
     "#[distributed_lock",
     "#[rate_limited",
     "lock_key!(",
     "LockClient::in_memory_",
+    ".acquire()",
 ];
 
 #[test]

@@ -14,7 +14,7 @@ impl Lock {
     ///
     /// It waits for the lock without end, through outages of the store too. One hold is a *term*.
     /// When the lock is lost, the body is stopped, and this stands for the lock again: after 50 ms
-    /// at first, and up to 2 s if terms end sooner than one lease or the store fails. After a
+    /// at first, and up to 2 s if terms end sooner than half a lease or the store fails. After a
     /// [`revoke`](crate::LockClient::revoke) it leaves the lock to others for one lease.
     ///
     /// So the body runs once for each term. Make it take up what the last term may have left half
@@ -70,7 +70,7 @@ impl Lock {
         self.spec.wait = Some(Wait::Forever);
         self.spec.renew.get_or_insert(true);
         let options = self.spec.resolve(self.engine.defaults())?;
-        let mut candidate = Candidate::new(&self.engine, &options);
+        let mut candidate = Candidate::new(&self.engine, &options, self.keys.as_slice());
         loop {
             let began = candidate.now();
             match self.clone().acquire().await {

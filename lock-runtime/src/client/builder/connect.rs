@@ -37,8 +37,9 @@ impl LockClientBuilder {
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting, and for a store that is not what
     /// the URL says (no sentinel, no cluster, no master of that name); [`LockError::Unavailable`]
-    /// if the store can't be reached within the connect timeout, or refuses the user or the
-    /// password.
+    /// if the store can't be reached within the connect timeout, refuses the user or the password,
+    /// or leaves the questions of [`strict_checks`](Self::strict_checks) unanswered for as long
+    /// again.
     ///
     /// # Cancel safety
     /// If the future is dropped, so is the connection.

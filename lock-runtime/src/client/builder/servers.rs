@@ -114,6 +114,8 @@ impl LockClientBuilder {
     /// included: eviction, no persistence, no `min-replicas-to-write`, clocks that differ, a server
     /// of a quorum that does not answer, or no server at all (`memory:`).
     ///
+    /// The checks may take as long again as [connecting](Self::connect_timeout).
+    ///
     /// Default: no. The same is then logged once by `tracing`, as warnings (unknown ones as
     /// information), in the background and beside the first locks.
     ///

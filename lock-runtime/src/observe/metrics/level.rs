@@ -9,12 +9,6 @@ use metrics::Gauge;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level(Arc<AtomicI64>);
 
-impl Level {
-    pub(super) fn is_zero(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == 0
-    }
-}
-
 /// A gauge of one recorder that follows a [`Level`].
 ///
 /// It is told differences: several clients share one gauge, which shows their sum. What it was told

@@ -1,6 +1,6 @@
 //! [`LockMetrics`]: what one recorder is told of the locks of one template.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, Recorder};
@@ -18,7 +18,8 @@ const UNLABELLED: &str = "unlabelled";
 #[derive(Debug, Default)]
 pub(super) struct LockLevels {
     held: Level,
-    leading: Level,
+    /// There if anybody ever stood for it: most locks have no leader.
+    leading: OnceLock<Level>,
     waiting: Level,
 }
 
@@ -32,9 +33,10 @@ pub(super) struct LockLabels {
 #[derive(Debug)]
 pub(super) struct LockMetrics {
     labels: LockLabels,
+    levels: Arc<LockLevels>,
     pub(super) waiting: LevelGauge,
     pub(super) held: LevelGauge,
-    /// There if there ever was a leader: most locks have none.
+    /// There, as zero too, once somebody stands for it: an alert must see that nobody leads.
     leading: OnceLock<LevelGauge>,
     hold: Histogram,
     ended: Made<&'static str, (Counter, Histogram)>,
@@ -58,18 +60,19 @@ impl LockMetrics {
         let levels = levels.get(labels, LockLevels::default);
         let waiting = table::WAITING.gauge(by, &values);
         let held = table::HELD.gauge(by, &values);
-        let leading = OnceLock::new();
-        if !levels.leading.is_zero() {
-            leading.get_or_init(|| leading_gauge(labels, by, &levels));
-        }
-        Self {
+        let metrics = Self {
             labels,
             waiting: LevelGauge::new(waiting, levels.waiting.clone()),
             held: LevelGauge::new(held, levels.held.clone()),
-            leading,
+            leading: OnceLock::new(),
             hold: table::HOLD.histogram(by, &values),
             ended: Made::default(),
+            levels,
+        };
+        if metrics.levels.leading.get().is_some() {
+            metrics.leading(by);
         }
+        metrics
     }
 
     /// A request ended.
@@ -99,32 +102,20 @@ impl LockMetrics {
         table::LOST.counter(by, &values).increment(1);
     }
 
-    /// A term began.
-    pub(super) fn term_began(&self, by: &dyn Recorder, levels: &Made<LockLabels, LockLevels>) {
-        self.leading(by, levels).add(1);
+    /// How many lead. Whoever asks for it stands for the lock.
+    pub(super) fn leading(&self, by: &dyn Recorder) -> &LevelGauge {
+        self.leading.get_or_init(|| {
+            let LockLabels { template, kind } = self.labels;
+            let level = self.levels.leading.get_or_init(Level::default);
+            LevelGauge::new(table::LEADING.gauge(by, &[template, kind]), level.clone())
+        })
     }
 
     /// A term ended.
-    pub(super) fn term_ended(
-        &self,
-        how: TermEnd,
-        by: &dyn Recorder,
-        levels: &Made<LockLabels, LockLevels>,
-    ) {
-        self.leading(by, levels).add(-1);
+    pub(super) fn term_ended(&self, how: TermEnd, by: &dyn Recorder) {
+        self.leading(by).add(-1);
         let LockLabels { template, kind } = self.labels;
         let values = [template, kind, how.as_str()];
         table::TERMS.counter(by, &values).increment(1);
     }
-
-    fn leading(&self, by: &dyn Recorder, levels: &Made<LockLabels, LockLevels>) -> &LevelGauge {
-        let levels = levels.get(self.labels, LockLevels::default);
-        let make = || leading_gauge(self.labels, by, &levels);
-        self.leading.get_or_init(make)
-    }
-}
-
-fn leading_gauge(labels: LockLabels, by: &dyn Recorder, levels: &LockLevels) -> LevelGauge {
-    let gauge = table::LEADING.gauge(by, &[labels.template, labels.kind]);
-    LevelGauge::new(gauge, levels.leading.clone())
 }

@@ -87,8 +87,9 @@ impl Recorded {
             What::Lost { reason, held } => lock().lost(reason, held, by),
             What::Released { held } => lock().released(held),
             What::Renewed { late } => self.renewed(late.is_zero(), by),
-            What::TermBegan => lock().term_began(by, &levels.locks),
-            What::TermEnded { how, .. } => lock().term_ended(how, by, &levels.locks),
+            What::Candidate => _ = lock().leading(by),
+            What::TermBegan => lock().leading(by).add(1),
+            What::TermEnded { how, .. } => lock().term_ended(how, by),
             What::Undoing { pending } | What::Undone { pending } => self.undo_pending.set(pending),
             What::Command { verb, took, error } => self.commanded(verb, took, error, by),
             What::Connected { server } => {

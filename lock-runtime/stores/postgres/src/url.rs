@@ -64,6 +64,7 @@ pub(crate) fn read(
         }
         names.push(name);
     }
+    expect_escapes(base, &rest)?;
     if let Ok(before) = Config::from_str(base) {
         expect_once(&before, &names)?;
     }
@@ -145,6 +146,20 @@ fn over_tls(_: GivenCertificates<'_>) -> Result<Transport, ConfigError> {
         "`sslmode` in the store's URL asks for TLS, which this build of lock-runtime does not \
          speak; switch its feature `tls` on",
     ))
+}
+
+/// tokio-postgres would take such a `%` as it stands, and others refuse it, or read it as something
+/// else.
+fn expect_escapes(base: &str, options: &[&str]) -> Result<(), ConfigError> {
+    let credentials = base.split_once('@').map_or("", |(before, _)| before);
+    let mut parts = options.iter().chain([&credentials]);
+    match parts.all(|part| percent_decoded(part).is_some()) {
+        true => Ok(()),
+        false => Err(ConfigError::new(
+            "the store's URL has a `%` without two hexadecimal digits in its user, its password or \
+             an option; write `%25` for a `%`",
+        )),
+    }
 }
 
 /// `why` is tokio-postgres' own word, which may name an option.

@@ -12,7 +12,7 @@ use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, KeyNode};
+use crate::names::{Child, KeyNode};
 use crate::rank::{ChildStanding, Listing, Rank};
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, NodeRequest};
@@ -37,7 +37,9 @@ impl Inner {
         let sent = self.clock.now();
         let owner = request.claim.owner;
         let known = self.known(live, &node, owner);
-        if known.is_none() && self.is_likely_free(&node, request, sent) {
+        // An earlier attempt may have made a child, and its reply was lost.
+        let is_first = known.is_none() && !given_up.has_sent();
+        if is_first && self.is_likely_free(&node, request, sent) {
             let (child, listing) = self.create(live, &node, request, given_up).await?;
             return self
                 .settle(live, &node, request, child, listing, sent, false)
@@ -109,7 +111,7 @@ impl Inner {
             None => None,
             Some(before) => self.ended(live, node, before),
         };
-        let name = names::without_place(owner, permits, false);
+        let name = self.settings.layout.without_place(owner, permits, false);
         let path = node.child(&name);
         let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
         let made = match ended {
@@ -132,7 +134,7 @@ impl Inner {
         };
         let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
-        let child = names::child(name).ok_or(Fault::Unreadable)?;
+        let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
         if given_up.is_so() {
             self.delete(live, &path).await?;
         }
@@ -261,7 +263,10 @@ impl Inner {
                 Some(own) if own.child.name == child.name => {
                     own.part = OwnPart::Holds(match own.part {
                         OwnPart::Holds(before) => before.max(ends),
-                        OwnPart::Waits { .. } => ends,
+                        OwnPart::Waits { .. } => {
+                            self.signal(live, node, child);
+                            ends
+                        }
                     });
                 }
                 _ => holds.set(

@@ -10,6 +10,7 @@ use lock_store::{
 };
 
 use crate::errors::{code, of_code};
+use crate::names::Layout;
 use crate::store::ZooKeeperStore;
 use crate::wire;
 
@@ -95,7 +96,7 @@ impl Store for ZooKeeperStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(self.settings.session)
+        capabilities(self.settings.session, self.settings.layout)
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
@@ -169,13 +170,19 @@ impl Store for ZooKeeperStore {
 }
 
 /// What ZooKeeper can do, if sessions last so long.
-pub(crate) fn capabilities(session: Duration) -> Capabilities {
+pub(crate) fn capabilities(session: Duration, layout: Layout) -> Capabilities {
     let mut can = Capabilities::all();
     let no_clock = "rate limiters are not available on ZooKeeper, whose servers show no clock; use \
                     another engine for them";
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no("latches are not available on ZooKeeper; use another engine for them");
+    if layout == Layout::Curator {
+        can.shares = Ability::no(
+            "read-write locks and semaphores are not available with `layout=curator`, which is \
+             that of Curator's InterProcessMutex; leave `layout` out of the URL",
+        );
+    }
     can.lingers = Lingers::AtMost(session);
     // What is under way in a session ends with it.
     can.late = Some(session);

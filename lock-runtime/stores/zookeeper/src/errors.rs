@@ -7,6 +7,7 @@ pub(crate) mod code {
     pub(crate) const UNIMPLEMENTED: i32 = -6;
     pub(crate) const NO_NODE: i32 = -101;
     pub(crate) const NO_AUTH: i32 = -102;
+    pub(crate) const BAD_VERSION: i32 = -103;
     pub(crate) const NODE_EXISTS: i32 = -110;
     pub(crate) const EPHEMERAL_PARENT: i32 = -108;
     pub(crate) const EXPIRED: i32 = -112;
@@ -91,13 +92,17 @@ pub(crate) fn gone(server: &str, why: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
 }
 
+const NOT_SERVING: &str =
+    "it closes connections at once: it serves nobody, as without a majority of its ensemble";
+
 /// The server has ended the connection before it had answered the first message.
 pub(crate) fn not_serving(server: &str) -> StoreError {
-    gone(
-        server,
-        "it closes connections at once: it serves nobody, as without a majority of its ensemble",
-    )
-    .advise(CUT_OFF)
+    gone(server, NOT_SERVING).advise(CUT_OFF)
+}
+
+/// Whether a server has done so.
+pub(crate) fn is_not_serving(error: &StoreError) -> bool {
+    error.detail().contains(NOT_SERVING)
 }
 
 pub(crate) fn silent(server: &str) -> StoreError {

@@ -17,19 +17,34 @@ use crate::wire::NodeRequest;
 
 /// Whether the caller of an operation has given it up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GivenUp(Arc<Mutex<bool>>);
+pub(crate) struct GivenUp(Arc<Mutex<SentSoFar>>);
+
+#[derive(Debug, Default)]
+struct SentSoFar {
+    is_given_up: bool,
+    /// Something may have been made, whatever came of the reply.
+    has_sent: bool,
+}
 
 impl GivenUp {
     pub(crate) fn is_so(&self) -> bool {
-        *self.0.lock()
+        self.0.lock().is_given_up
+    }
+
+    /// Whether an earlier attempt may have made something.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.0.lock().has_sent
     }
 
     /// Sends a request that makes something, unless nobody wants it any more.
     pub(crate) fn send(&self, live: &Live, request: NodeRequest) -> Result<SentRequest, Fault> {
         // Held while it is sent.
-        let given_up = self.0.lock();
-        match *given_up {
-            false => Ok(live.send(request)),
+        let mut progress = self.0.lock();
+        match progress.is_given_up {
+            false => {
+                progress.has_sent = true;
+                Ok(live.send(request))
+            }
             true => Err(Fault::GivenUp),
         }
     }
@@ -40,7 +55,7 @@ struct Caller(GivenUp);
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        *self.0.0.lock() = true;
+        self.0.0.lock().is_given_up = true;
     }
 }
 

@@ -32,6 +32,14 @@ pub(crate) struct ZxidWindow {
     pub(crate) used: u32,
 }
 
+/// The tokens that this client has given in a namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenTokens {
+    pub(crate) highest: u64,
+    /// How often servers had forgotten something when it was last looked after.
+    pub(crate) restored: u64,
+}
+
 /// A child of ours.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {

@@ -3,7 +3,7 @@
 //! A child's name says what others go by, so that one listing decides: who asks, for which part of
 //! the key, and the place in the queue, which the server appends.
 
-use lock_store::{LockKey, Namespace, Owner, Permits};
+use lock_store::{ClientId, LockKey, Namespace, Owner, Permits};
 
 /// The name of the node of the namespace without a name. No escaped name is like it.
 const NAMELESS: &str = "%";
@@ -27,9 +27,20 @@ fn escaped(name: &str) -> String {
     text
 }
 
+/// How nodes are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Children say who asks for which part of the key.
+    #[default]
+    Native,
+    /// As Curator's `InterProcessMutex` names them: both exclude each other. Only exclusive locks.
+    Curator,
+}
+
 /// The node of a namespace, below the chroot.
-pub(crate) fn of_namespace(chroot: &str, namespace: &Namespace) -> String {
+pub(crate) fn of_namespace(layout: Layout, chroot: &str, namespace: &Namespace) -> String {
     let name = match namespace.as_str() {
+        "" if layout == Layout::Curator => return chroot.to_owned(),
         "" => NAMELESS.to_owned(),
         RESERVED => RESERVED.replacen('z', "%7A", 1),
         name => escaped(name),
@@ -38,8 +49,8 @@ pub(crate) fn of_namespace(chroot: &str, namespace: &Namespace) -> String {
 }
 
 /// The node of a key.
-pub(crate) fn of_key(chroot: &str, own: &Namespace, key: &LockKey) -> KeyNode {
-    let namespace = of_namespace(chroot, key.namespace().unwrap_or(own));
+pub(crate) fn of_key(layout: Layout, chroot: &str, own: &Namespace, key: &LockKey) -> KeyNode {
+    let namespace = of_namespace(layout, chroot, key.namespace().unwrap_or(own));
     let path = format!("{namespace}/{}", escaped(key.as_str()));
     KeyNode { namespace, path }
 }
@@ -63,6 +74,8 @@ pub(crate) struct Child {
     pub(crate) name: String,
     pub(crate) owner: Owner,
     pub(crate) permits: Option<Permits>,
+    /// It is another library's. Its owner stands for its name.
+    pub(crate) is_foreign: bool,
     /// It was released, and the key stays taken for a while.
     pub(crate) kept: bool,
     pub(crate) place: ChildPlace,
@@ -90,28 +103,50 @@ const BETWEEN: char = '~';
 const KEPT: &str = "kept";
 const WHOLE: &str = "x";
 
-/// The name of a child without its place.
-pub(crate) fn without_place(owner: Owner, permits: Option<Permits>, kept: bool) -> String {
-    let part = match permits {
-        None => WHOLE.to_owned(),
-        Some(Permits { count, of }) => format!("{count:x}.{of:x}"),
-    };
-    let kept = if kept { KEPT } else { "" };
-    format!("{owner}{BETWEEN}{kept}{BETWEEN}{part}{BETWEEN}")
+/// What Curator's names begin and end with.
+const PROTECTED: &str = "_c_";
+const LOCK: &str = "lock-";
+
+impl Layout {
+    /// The name of a child without its place.
+    pub(crate) fn without_place(
+        self,
+        owner: Owner,
+        permits: Option<Permits>,
+        kept: bool,
+    ) -> String {
+        let kept = if kept { KEPT } else { "" };
+        if self == Self::Curator {
+            return format!("{PROTECTED}{owner}-{kept}{LOCK}");
+        }
+        let part = match permits {
+            None => WHOLE.to_owned(),
+            Some(Permits { count, of }) => format!("{count:x}.{of:x}"),
+        };
+        format!("{owner}{BETWEEN}{kept}{BETWEEN}{part}{BETWEEN}")
+    }
+
+    /// The name of a child at this place.
+    pub(crate) fn at_place(
+        self,
+        owner: Owner,
+        permits: Option<Permits>,
+        kept: bool,
+        ChildPlace(place): ChildPlace,
+    ) -> String {
+        format!("{}{place:010}", self.without_place(owner, permits, kept))
+    }
+
+    /// `None` for the name of a node that is no request of this layout.
+    pub(crate) fn child(self, name: &str) -> Option<Child> {
+        match self {
+            Self::Native => native(name),
+            Self::Curator => curator(name),
+        }
+    }
 }
 
-/// The name of a child at this place.
-pub(crate) fn at_place(
-    owner: Owner,
-    permits: Option<Permits>,
-    kept: bool,
-    ChildPlace(place): ChildPlace,
-) -> String {
-    format!("{}{place:010}", without_place(owner, permits, kept))
-}
-
-/// `None` for the name of a node that is not ours.
-pub(crate) fn child(name: &str) -> Option<Child> {
+fn native(name: &str) -> Option<Child> {
     let mut parts = name.split(BETWEEN);
     let owner = Owner::parse(parts.next()?)?;
     let kept = match parts.next()? {
@@ -134,6 +169,36 @@ pub(crate) fn child(name: &str) -> Option<Child> {
         name: name.to_owned(),
         owner,
         permits,
+        is_foreign: false,
+        kept,
+        place,
+    })
+}
+
+/// Curator's own is `_c_<UUID>-lock-<place>`, or `lock-<place>` without protection.
+fn curator(name: &str) -> Option<Child> {
+    let (before, place) = name.rsplit_once(LOCK)?;
+    let place = ChildPlace(place.parse().ok()?);
+    let before = before
+        .strip_suffix(KEPT)
+        .map_or((before, false), |it| (it, true));
+    let (before, kept) = before;
+    let id = before
+        .strip_prefix(PROTECTED)
+        .and_then(|id| id.strip_suffix('-'));
+    let ours = id.and_then(Owner::parse);
+    let theirs = || {
+        let number = u128::from_str_radix(&id.unwrap_or_default().replace('-', ""), 16);
+        Owner {
+            client: ClientId(number.unwrap_or(0)),
+            request: u64::from(place.0.cast_unsigned()),
+        }
+    };
+    Some(Child {
+        name: name.to_owned(),
+        owner: ours.unwrap_or_else(theirs),
+        permits: None,
+        is_foreign: ours.is_none(),
         kept,
         place,
     })
@@ -142,7 +207,6 @@ pub(crate) fn child(name: &str) -> Option<Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lock_store::ClientId;
     use std::collections::HashSet;
 
     #[test]
@@ -181,7 +245,7 @@ mod tests {
     fn namespaces_have_nodes_of_their_own() {
         let nodes = ["", "shop", "zookeeper", ".", "..", "Zookeeper"].map(|name| {
             let namespace = Namespace::new(name).unwrap_or_else(|error| unreachable!("{error}"));
-            of_namespace("/c", &namespace)
+            of_namespace(Layout::Native, "/c", &namespace)
         });
         let different: HashSet<_> = nodes.iter().collect();
         assert_eq!(different.len(), nodes.len());
@@ -197,8 +261,9 @@ mod tests {
         for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
             for kept in [false, true] {
                 for place in [0, 12, i32::MAX, i32::MIN, -5] {
-                    let name = at_place(owner, permits, kept, ChildPlace(place));
-                    let child = child(&name);
+                    let layout = Layout::Native;
+                    let name = layout.at_place(owner, permits, kept, ChildPlace(place));
+                    let child = layout.child(&name);
                     let found = child.map(|it| (it.owner, it.permits, it.kept, it.place));
                     assert_eq!(
                         found,
@@ -209,7 +274,7 @@ mod tests {
             }
         }
         for foreign in ["", "lock-0000000001", "a~b~c~d", "_c_1f-lock-0000000003"] {
-            assert_eq!(child(foreign), None, "{foreign}");
+            assert_eq!(Layout::Native.child(foreign), None, "{foreign}");
         }
     }
 
@@ -219,5 +284,34 @@ mod tests {
         let next = ChildPlace(i32::MIN);
         assert!(last.is_before(next) && !next.is_before(last));
         assert!(ChildPlace(1).is_before(ChildPlace(2)) && !ChildPlace(2).is_before(ChildPlace(2)));
+    }
+
+    #[test]
+    fn a_child_of_curator_is_one_of_its_layout_and_ours_is_sorted_as_theirs() {
+        let layout = Layout::Curator;
+        for theirs in [
+            "_c_f0e1d2c3-0000-1111-2222-333344445555-lock-0000000007",
+            "lock-0000000007",
+        ] {
+            let child = layout.child(theirs);
+            let child = child.map(|it| (it.is_foreign, it.kept, it.permits, it.place));
+            assert_eq!(child, Some((true, false, None, ChildPlace(7))), "{theirs}");
+        }
+        let owner = Owner {
+            client: ClientId(7),
+            request: 0x2a,
+        };
+        for kept in [false, true] {
+            let name = layout.at_place(owner, None, kept, ChildPlace(12));
+            // Curator sorts by what stands behind the last `lock-`.
+            assert!(name.ends_with("lock-0000000012"));
+            let child = layout
+                .child(&name)
+                .map(|it| (it.is_foreign, it.owner, it.kept));
+            assert_eq!(child, Some((false, owner, kept)));
+        }
+        for foreign in ["latch", "leases", "lock-", "_c_1-lock-x"] {
+            assert_eq!(layout.child(foreign), None, "{foreign}");
+        }
     }
 }

@@ -57,7 +57,7 @@ pub fn open(
         burials: watch::Sender::new(0),
         looks: Mutex::default(),
         busy: Mutex::default(),
-        bases: Mutex::default(),
+        given: Mutex::default(),
     });
     clock.spawn(Arc::clone(&inner).attend(news));
     clock.spawn(Arc::clone(&inner).end_in_time());

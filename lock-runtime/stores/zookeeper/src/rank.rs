@@ -94,6 +94,7 @@ impl Listing {
     /// The rank of a request with this place, or of one that comes now.
     pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
         let (holders, all) = self.holders(self.before(place));
+        let first = self.before(place).next().filter(|_| !holders.is_empty());
         let standing = if holders.is_other_kind(permits) {
             ChildStanding::OtherKind
         } else if all && holders.fits(permits) {
@@ -104,7 +105,7 @@ impl Listing {
         Rank {
             standing,
             limit: holders.other_limit(permits),
-            holder: holders.first().map(|(holder, _)| holder),
+            holder: first.map(|child| found_holder(child).who()),
         }
     }
 
@@ -115,7 +116,13 @@ impl Listing {
             Some(part) if part.is_read_write() => {
                 self.before(place).rfind(|child| is_whole(child.permits))
             }
-            _ => None,
+            // A part of a semaphore has room when any of those that hold the key leaves. So the
+            // first that waits watches them all, and each other one the waiting one before it,
+            // which writes to its child when its turn has come.
+            _ => {
+                let (holders, _) = self.holders(self.before(place));
+                self.before(place).skip(holders.len()).last()
+            }
         };
         nearest.map_or(Obstacle::Children, |child| {
             Obstacle::Child(child.name.clone())
@@ -144,6 +151,9 @@ impl Listing {
 }
 
 pub(crate) fn found_holder(child: &Child) -> FoundHolder {
+    if child.is_foreign {
+        return FoundHolder::Foreign(child.name.clone());
+    }
     FoundHolder::Owner {
         owner: child.owner,
         kept: child.kept,
@@ -154,7 +164,7 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{at_place, child};
+    use crate::names::Layout;
     use lock_store::{ClientId, Owner};
 
     const READ: Option<Permits> = Some(Permits::READ);
@@ -170,7 +180,8 @@ mod tests {
                 client: ClientId(1),
                 request: u64::try_from(place).unwrap_or(0),
             };
-            child(&at_place(owner, *permits, false, ChildPlace(place)))
+            let name = Layout::Native.at_place(owner, *permits, false, ChildPlace(place));
+            Layout::Native.child(&name)
         });
         let mut children: Vec<Child> = children.collect();
         children.reverse();
@@ -223,11 +234,18 @@ mod tests {
         let expected = [
             ChildStanding::Holds,
             ChildStanding::Waits(watches(&all, 0)),
-            ChildStanding::Waits(Obstacle::Children),
-            ChildStanding::Waits(Obstacle::Children),
+            ChildStanding::Waits(watches(&all, 1)),
+            ChildStanding::Waits(watches(&all, 2)),
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!(all.found().permits, part(1, 3));
+        let full = listing(&[part(2, 3), part(1, 3), part(1, 3), part(1, 3)]);
+        let watched = |at: usize| {
+            let child = &full.children[at];
+            full.rank(child.permits, Some(child.place)).standing
+        };
+        assert_eq!(watched(2), ChildStanding::Waits(Obstacle::Children));
+        assert_eq!(watched(3), ChildStanding::Waits(watches(&full, 2)));
     }
 
     #[test]

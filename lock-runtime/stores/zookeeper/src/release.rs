@@ -7,7 +7,7 @@ use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, KeyNode};
+use crate::names::{Child, KeyNode};
 use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner, is_part};
 use crate::wire::{self, MultiPart, NodeKind};
@@ -51,7 +51,10 @@ impl Inner {
     fn begin_end(&self, live: &Live, node: KeyNode, child: Child, request: &Release) -> HoldEnd {
         let path = node.child(&child.name);
         let keep = (!request.keep.is_zero()).then(|| {
-            let name = names::at_place(child.owner, child.permits, true, child.place);
+            let name = self
+                .settings
+                .layout
+                .at_place(child.owner, child.permits, true, child.place);
             (node.child(&name), self.clock.now() + request.keep)
         });
         let ends = match &keep {
@@ -60,7 +63,10 @@ impl Inner {
                 let data = kept_data(request.keep);
                 let stays = wire::create(kept, &data, self.acl(), NodeKind::Persistent);
                 // It takes the place of an earlier one. If that has gone, nothing of this is done.
-                let name = names::without_place(child.owner, child.permits, true);
+                let name = self
+                    .settings
+                    .layout
+                    .without_place(child.owner, child.permits, true);
                 let before = self.holds.lock().unkeep_all(&node.child(&name));
                 let mut all = vec![wire::delete(&path)];
                 all.extend(before.iter().map(|path| wire::delete(path)));
@@ -280,7 +286,10 @@ impl Inner {
             return Ok(Released::Released);
         };
         part.count = permits;
-        let name = names::at_place(child.owner, Some(part), false, child.place);
+        let name = self
+            .settings
+            .layout
+            .at_place(child.owner, Some(part), false, child.place);
         let (before, after) = (node.child(&child.name), node.child(&name));
         let smaller = wire::create(&after, b"", self.acl(), NodeKind::Ephemeral);
         let both = wire::multi(&[wire::delete(&before), smaller]);

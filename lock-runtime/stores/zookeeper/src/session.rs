@@ -8,9 +8,10 @@ use lock_store::timing::backoff;
 use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
 use tokio::sync::{mpsc, watch};
 
+use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
-use crate::errors::gone;
+use crate::errors::{gone, is_not_serving};
 use crate::trust::SessionTrust;
 use crate::wire;
 
@@ -47,6 +48,9 @@ pub(crate) struct Session {
     seen: AtomicI64,
     reconnects: AtomicU64,
     links: AtomicU64,
+    pub(crate) bases: KnownBases,
+    /// How often the servers had forgotten what this client has seen.
+    restored: AtomicU64,
     /// The URL's servers.
     pub(crate) server: String,
 }
@@ -70,6 +74,8 @@ impl Session {
             seen: AtomicI64::new(0),
             reconnects: AtomicU64::new(0),
             links: AtomicU64::new(1),
+            bases: KnownBases::default(),
+            restored: AtomicU64::new(0),
         }
     }
 
@@ -137,6 +143,8 @@ impl Session {
         let mut wanted = Wanted::new(0);
         let mut failures = 0;
         let mut was_up = false;
+        // When the session is over at the latest, if it is not taken over.
+        let mut ends = self.clock.now();
         while !self.is_closed() {
             let mut states = self.state.subscribe();
             let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
@@ -148,6 +156,9 @@ impl Session {
                 Ok(dialed) => dialed,
                 Err(error) => {
                     failures += 1;
+                    if wanted.seen > 0 && self.clock.now() > ends && is_not_serving(&error) {
+                        self.forget_seen(&mut wanted);
+                    }
                     self.fail(failures, error, &mut states).await;
                     continue;
                 }
@@ -162,7 +173,8 @@ impl Session {
             (was_up, failures) = (true, 0);
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            self.carry(dialed).await;
+            let timeout = self.carry(dialed).await;
+            ends = self.clock.now() + timeout;
             wanted.seen = self.seen.load(Ordering::Relaxed);
         }
     }
@@ -176,6 +188,23 @@ impl Session {
             "the client's session with ZooKeeper has ended: what it held is lost"
         );
         *wanted = Wanted::new(wanted.seen);
+    }
+
+    /// Servers refuse who has seen more than they have, as after a restore from a snapshot. They do
+    /// that without a word, as they do without a majority. So this goes on as somebody who has seen
+    /// nothing, when the session is over in any case.
+    fn forget_seen(&self, wanted: &mut Wanted) {
+        if wanted.session != 0 {
+            self.end_session(wanted);
+        }
+        wanted.seen = 0;
+        self.seen.store(0, Ordering::Relaxed);
+        self.restored.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often the servers may have forgotten what this client has seen.
+    pub(crate) fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Acquire)
     }
 
     async fn fail(
@@ -206,8 +235,8 @@ impl Session {
         });
     }
 
-    /// Until this connection ends.
-    async fn carry(&self, dialed: DialedSession) {
+    /// Until this connection ends. The session lasts so long after that.
+    async fn carry(&self, dialed: DialedSession) -> Duration {
         let DialedSession {
             read,
             write,
@@ -245,7 +274,10 @@ impl Session {
         if let Some(listener) = self.listener.upgrade() {
             listener.connected(&server);
         }
-        let on_event = |path| {
+        self.bases.forget_all();
+        let on_event = |path: String| {
+            // At once: the next reply may be newer.
+            self.bases.forget(&path);
             let _ = self.news.send(News::Changed(path));
         };
         let on_zxid = |zxid| {
@@ -267,5 +299,6 @@ impl Session {
         {
             listener.disconnected(&server, &error);
         }
+        timeout
     }
 }

@@ -15,8 +15,8 @@ use tokio::sync::{Notify, watch};
 use crate::base::first_base;
 use crate::connection::Live;
 use crate::errors::{Fault, code, of_code, silent};
-use crate::holds::Holds;
-use crate::names::{self, Child, KeyNode};
+use crate::holds::{GivenTokens, Holds};
+use crate::names::{self, Child, KeyNode, Layout};
 use crate::rank::Listing;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -61,8 +61,8 @@ pub(crate) struct Inner {
     pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
     /// The keys that were taken when they were last asked for.
     pub(crate) busy: Mutex<SweepingMap<KeyNode, Instant>>,
-    /// The bases of the fencing tokens, by the nodes of their namespaces.
-    pub(crate) bases: Mutex<HashMap<String, u64>>,
+    /// The fencing tokens that this client has given, by the nodes of their bases.
+    pub(crate) given: Mutex<HashMap<String, GivenTokens>>,
 }
 
 impl fmt::Debug for Inner {
@@ -73,6 +73,10 @@ impl fmt::Debug for Inner {
         debug.finish_non_exhaustive()
     }
 }
+
+/// Where the base of tokens stands if the namespace's node is Curator's. No escaped name is like
+/// it.
+const BASE: &str = "%base";
 
 /// The reply to an operation, or why there is none.
 pub(crate) type Carried<T> = Result<T, Fault>;
@@ -85,7 +89,12 @@ impl Inner {
     }
 
     pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
-        names::of_key(&self.settings.chroot, &self.namespace, key)
+        names::of_key(
+            self.settings.layout,
+            &self.settings.chroot,
+            &self.namespace,
+            key,
+        )
     }
 
     pub(crate) fn acl(&self) -> Acl {
@@ -152,10 +161,18 @@ impl Inner {
             Err(fault) => return Err(fault),
         };
         let (found, stat) = reply.read(wire::found_children)?;
-        let children: Vec<Child> = found.iter().filter_map(|name| names::child(name)).collect();
-        let is_foreign = children.len() < found.len() || stat.data_length != 0 || stat.owner != 0;
+        let children: Vec<Child> = found
+            .iter()
+            .filter_map(|name| self.settings.layout.child(name))
+            .collect();
+        let is_foreign = children.len() < found.len() || self.is_others(&stat);
         self.note_kept(node, &children);
         Ok(Listing::new(children, stat, is_foreign))
+    }
+
+    /// Whether a key's node is that of another program. Curator's users may write into theirs.
+    fn is_others(&self, stat: &Stat) -> bool {
+        stat.owner != 0 || self.settings.layout == Layout::Native && stat.data_length != 0
     }
 
     /// Makes the nodes above a child, of those that are not there.
@@ -175,9 +192,27 @@ impl Inner {
     }
 
     pub(crate) async fn make_namespace(&self, live: &Live, namespace: &str) -> Carried<()> {
-        let base = first_base();
-        let node = wire::create(namespace, &base, self.acl(), NodeKind::Persistent);
-        there(live.send(node).reply().await.map(drop))
+        match self.settings.layout {
+            Layout::Native => self.make_base(live, namespace).await,
+            // Curator makes nodes without data.
+            Layout::Curator => {
+                let node = wire::create(namespace, b"", self.acl(), NodeKind::Persistent);
+                there(live.send(node).reply().await.map(drop))
+            }
+        }
+    }
+
+    /// The node that has the base of a namespace's fencing tokens.
+    pub(crate) fn base_node(&self, namespace: &str) -> String {
+        match self.settings.layout {
+            Layout::Native => namespace.to_owned(),
+            Layout::Curator => format!("{namespace}/{BASE}"),
+        }
+    }
+
+    pub(crate) async fn make_base(&self, live: &Live, path: &str) -> Carried<()> {
+        let base = wire::create(path, &first_base(), self.acl(), NodeKind::Persistent);
+        there(live.send(base).reply().await.map(drop))
     }
 
     /// Makes the chroot, part by part, and this client's namespace.
@@ -195,7 +230,7 @@ impl Inner {
                 there(live.send(node).reply().await.map(drop))?;
             }
         }
-        let namespace = names::of_namespace(chroot, &self.namespace);
+        let namespace = names::of_namespace(self.settings.layout, chroot, &self.namespace);
         self.make_namespace(live, &namespace).await
     }
 
@@ -222,8 +257,7 @@ impl Inner {
         owner: Owner,
         permits: Option<Permits>,
     ) -> Option<&Child> {
-        let is_it =
-            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
+        let is_it = |child: &&Child| is_claimed(child, owner, permits);
         listing.children.iter().find(is_it)
     }
 
@@ -236,8 +270,7 @@ impl Inner {
         owner: Owner,
         permits: Option<Permits>,
     ) -> Carried<Option<(Child, Stat)>> {
-        let is_it =
-            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
+        let is_it = |child: &&Child| is_claimed(child, owner, permits);
         for child in listing.children.iter().filter(is_it) {
             if let Some(stat) = self.stat_of(live, &node.child(&child.name)).await? {
                 return Ok(Some((child.clone(), stat)));
@@ -245,6 +278,12 @@ impl Inner {
         }
         Ok(None)
     }
+}
+
+/// Whether a child is that of a claim.
+fn is_claimed(child: &Child, owner: Owner, permits: Option<Permits>) -> bool {
+    let is_ours = !child.kept && !child.is_foreign;
+    is_ours && child.owner == owner && is_part(child.permits, permits)
 }
 
 /// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command

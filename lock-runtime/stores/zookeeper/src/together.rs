@@ -6,7 +6,7 @@ use crate::acquire::MadeChild;
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::names::{self, KeyNode};
+use crate::names::KeyNode;
 use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
@@ -103,7 +103,10 @@ impl Inner {
             }
             let create = |wish: &KeyWish<'_>| {
                 let claim = &wish.request.claim;
-                let name = names::without_place(claim.owner, claim.permits, false);
+                let name = self
+                    .settings
+                    .layout
+                    .without_place(claim.owner, claim.permits, false);
                 let path = wish.node.child(&name);
                 wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential)
             };
@@ -121,7 +124,7 @@ impl Inner {
                 match part {
                     MultiPart::Created(path) => {
                         let name = path.rsplit('/').next().unwrap_or_default();
-                        let child = names::child(name).ok_or(Fault::Unreadable)?;
+                        let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
                         wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lock_store::{ConfigError, percent_decoded};
 
 use crate::access::{Access, User};
+use crate::names::Layout;
 
 /// What a URL says.
 #[derive(Clone, Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Settings {
     /// The servers' `tickTime`, if known.
     pub(crate) tick: Option<Duration>,
     pub(crate) user: Option<User>,
+    pub(crate) layout: Layout,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "it is refused"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
@@ -67,6 +69,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         None => (None, authority),
     };
     let (mut session, mut tick, mut wants_tls) = (SESSION, None, None);
+    let mut layout = Layout::Native;
     let mut names: Vec<&str> = Vec::new();
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -79,11 +82,12 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         match name {
             "session" => session = duration(name, value)?,
             "tick" => tick = Some(duration(name, value)?),
+            "layout" => layout = layout_of(value)?,
             "tls" => wants_tls = Some(is_on(value)?),
             _ => {
                 return Err(ConfigError::new(format!(
                     "`{}` is no option of a `zookeeper:` URL; there are `session`, `tick`, `tls`, \
-                     `namespace` and `name`",
+                     `layout`, `namespace` and `name`",
                     lock_store::escaped(name)
                 )));
             }
@@ -101,6 +105,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         chroot: chroot(path)?,
         session,
         tick,
+        layout,
         user: access.user(login_of(login)?)?,
         wants_tls: transport(wants_tls, access)?,
         server: names.join(","),
@@ -215,6 +220,15 @@ fn duration(name: &str, value: &str) -> Result<Duration, ConfigError> {
     }
 }
 
+fn layout_of(value: &str) -> Result<Layout, ConfigError> {
+    match value {
+        "curator" => Ok(Layout::Curator),
+        _ => Err(ConfigError::new(
+            "`layout` in the store's URL is not `curator`; leave it out for this library's own",
+        )),
+    }
+}
+
 fn is_on(value: &str) -> Result<bool, ConfigError> {
     match value {
         "on" => Ok(true),
@@ -294,6 +308,7 @@ mod tests {
             ("zookeeper://h?tick=2s&session=3s", "two ticks"),
             ("zookeeper://h?tick=2s&tick=3s", "twice"),
             ("zookeeper://h?tls=yes", "neither"),
+            ("zookeeper://h?layout=redisson", "is not `curator`"),
         ] {
             let error = read(url, &Access::default()).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

@@ -151,6 +151,15 @@ impl Inner {
         Ok(())
     }
 
+    /// Tells the one that waits behind this part of a semaphore that the part is held now: nothing
+    /// else of it changes.
+    pub(crate) fn signal(&self, live: &Live, node: &KeyNode, child: &Child) {
+        if child.permits.is_some_and(|part| !part.is_read_write()) {
+            // If it is lost, the other one asks again in a second.
+            drop(live.send(wire::set_data(&node.child(&child.name), b"", None)));
+        }
+    }
+
     async fn hand_over(
         &self,
         live: &Live,
@@ -176,6 +185,7 @@ impl Inner {
             own.part = OwnPart::Holds(self.clock.now() + first_lease);
             (first_lease, tokens)
         };
+        self.signal(live, node, child);
         self.ends.notify_one();
         let token = match tokens {
             0 => None,

@@ -162,6 +162,19 @@ async fn what_goes_on_after_its_revocation_keeps_the_lock_until_it_ends(store: B
     kept.lost().await;
     drop(kept);
     assert!(other.revoke("g", LONG).await.unwrap().is_complete());
+    // A body that blocks its thread.
+    let (ends, blocks) = std::sync::mpsc::channel::<()>();
+    let (lock, runtime) = (holder.lock("b"), tokio::runtime::Handle::current());
+    let body = move || runtime.block_on(lock.run(async move { blocks.recv().is_ok() }));
+    let body = tokio::task::spawn_blocking(body);
+    until_held(&other, "b", 1).await;
+    let revoked = other.revoke("b", SHORT).await.unwrap();
+    assert_eq!(revoked.left[0].why, WhyHeld::Running);
+    assert!(other.lock("b").try_acquire().await.unwrap().is_none());
+    ends.send(()).unwrap();
+    let lost = body.await.unwrap().unwrap_err();
+    assert!(lost.body_ended(), "{lost:?}");
+    assert!(other.revoke("b", LONG).await.unwrap().is_complete());
 }
 
 async fn a_client_can_refuse_and_says_so(store: Backend) {

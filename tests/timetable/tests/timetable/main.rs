@@ -25,6 +25,7 @@ mod fates;
 mod hand_off;
 mod inline;
 mod latches;
+mod leading;
 mod names;
 mod nested;
 mod patrol;

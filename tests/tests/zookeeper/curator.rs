@@ -1,0 +1,98 @@
+//! Curator's `InterProcessMutex` from Maven, and `layout=curator`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble};
+
+use crate::worker;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/curator");
+
+/// Curator's jars. `None` where neither they nor Maven and a compiler for Java are.
+fn jars() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("curator-jars");
+    let has_compiler = Command::new("javac").arg("-version").output().is_ok();
+    if !has_compiler {
+        return None;
+    }
+    if !folder.join("curator-recipes-5.7.1.jar").exists() {
+        let fetched = Command::new("mvn")
+            .args(["-q", "-B", "-f", &format!("{FOLDER}/pom.xml")])
+            .arg("dependency:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", folder.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !fetched.is_ok_and(|status| status.success()) {
+            return None;
+        }
+    }
+    Some(folder)
+}
+
+/// From, to, and whether it is Curator's.
+type MutexTurn = (u64, u64, bool);
+
+async fn turns_of(worker: &mut ChildProcess, is_curator: bool, turns: &mut Vec<MutexTurn>) {
+    worker
+        .wait_within(Duration::from_secs(200), "contended")
+        .await;
+    for event in worker.take_events() {
+        if let Some(turn) = event.text.strip_prefix("turn ") {
+            let numbers = turn.split(' ').map(|number| number.parse().unwrap());
+            let numbers: Vec<u64> = numbers.collect();
+            turns.push((numbers[1], numbers[2], is_curator));
+        }
+    }
+}
+
+/// For `CURATOR_SECONDS`, or some.
+#[tokio::test]
+async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
+    let Some(jars) = jars() else {
+        println!("left out: it needs Maven and a compiler for Java");
+        return;
+    };
+    let seconds = std::env::var("CURATOR_SECONDS").ok();
+    let seconds: u64 = seconds.map_or(8, |seconds| seconds.parse().unwrap());
+    let millis = (seconds * 1000).to_string();
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("?tick=500ms&layout=curator");
+    let path = format!("{}/lock/k", servers.chroot());
+    let hosts = format!("127.0.0.1:{}", servers.ports()[0]);
+    let classpath = format!("{}/*", jars.display());
+    let source = format!("{FOLDER}/CuratorWorker.java");
+    let arguments = [
+        "-Xmx128m", "-cp", &classpath, &source, &hosts, &path, "3", &millis,
+    ];
+    let mut curator = ChildProcess::start("java", &arguments);
+    curator
+        .wait_within(Duration::from_secs(60), "connected")
+        .await;
+    let mut ours = [worker(&url).await, worker(&url).await];
+    for worker in &mut ours {
+        worker.send(&format!("contend k 2 {millis} stays=2"));
+    }
+    let mut turns = Vec::new();
+    turns_of(&mut curator, true, &mut turns).await;
+    for worker in &mut ours {
+        turns_of(worker, false, &mut turns).await;
+    }
+    turns.sort_unstable();
+    for pair in turns.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+    }
+    let theirs = turns.iter().filter(|(.., is_curator)| *is_curator).count();
+    let ours = turns.len() - theirs;
+    println!("{theirs} turns of Curator, {ours} of ours in {seconds} s");
+    let least = turns.len() / 20;
+    assert!(theirs > least && ours > least, "{theirs} and {ours}");
+    // One of them at least follows the other in both directions.
+    let follows = |first, second| {
+        let follows = |pair: &[MutexTurn]| pair[0].2 == first && pair[1].2 == second;
+        turns.windows(2).filter(|pair| follows(pair)).count()
+    };
+    assert!(follows(true, false) > 5 && follows(false, true) > 5);
+}

@@ -1,0 +1,124 @@
+//! Leaders: how soon one stands again, after a term and in an outage.
+
+use std::cell::Cell;
+
+use lock_runtime::Guard;
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, ms, of, simulated};
+
+/// Notes when a body is dropped.
+struct Ends<'c>(&'c RecordingStore, &'c Cell<Option<u64>>);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.1.set(Some(self.0.now()));
+    }
+}
+
+/// The pauses grow from 50 ms to 2 s, until a term lasts for half a lease.
+#[test]
+fn a_leader_whose_terms_are_short_stands_ever_more_seldom() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        // The lock is taken away after so many milliseconds, and the next renewal finds it gone:
+        // after a third of the lease, or two.
+        let (short, long) = (0, 10_500);
+        let terms = [
+            short, short, short, short, short, short, short, short, long, short, short,
+        ];
+        let mut terms = terms.into_iter();
+        let ended = Cell::new(None);
+        let mut pauses = Vec::new();
+        let lock = client.lock("k").lease(of(30_000));
+        let leads = lock.lead(async |_: &Guard| {
+            pauses.extend(ended.get().map(|ended| store.now() - ended));
+            let Some(until) = terms.next() else {
+                return;
+            };
+            let _ends = Ends(&store, &ended);
+            ms(until).await;
+            assert!(client.force_release("k").await.unwrap());
+            std::future::pending::<()>().await;
+        });
+        store.ask(None, leads).await.unwrap();
+        let growing = [50, 100, 200, 400, 800, 1600, 2000, 2000];
+        assert_eq!(pauses[..8], growing);
+        assert_eq!(pauses[8..], growing[..3], "after a long term");
+    });
+}
+
+/// A term that lasts as long as its lease, or its `max_hold`, is not a short one.
+#[test]
+fn a_term_as_long_as_its_lease_is_followed_by_the_next_one_at_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let lock = |key: &str| client.lock(key.to_owned());
+        for lock in [
+            lock("lease").lease(of(10_000)).renew(false),
+            lock("max_hold").max_hold(of(10_000)),
+        ] {
+            let ended = Cell::new(None);
+            let mut pauses = Vec::new();
+            let leads = lock.lead(async |_: &Guard| {
+                pauses.extend(ended.get().map(|ended| store.now() - ended));
+                let _ends = Ends(&store, &ended);
+                if pauses.len() < 3 {
+                    std::future::pending::<()>().await;
+                }
+            });
+            store.ask(None, leads).await.unwrap();
+            assert_eq!(pauses, [50, 50, 50]);
+        }
+    });
+}
+
+#[test]
+fn a_candidate_asks_a_store_that_is_down_ever_more_seldom_and_leads_when_it_is_back() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("acquire", DOWN);
+        let leads = client.lock("k").lead(async |_: &Guard| store.now());
+        let back = async {
+            ms(60_000).await;
+            store.set_usual("acquire", Fate::Passes);
+        };
+        let (led, ()) = tokio::join!(store.ask(None, leads), back);
+        let asked = store.when("acquire");
+        // One request ends after the client's wait of 10 s, and the next one begins with a short
+        // pause again. The pauses between them grow.
+        let first: Vec<u64> = asked.iter().copied().filter(|at| *at < 10_000).collect();
+        assert_eq!(first[..7], [0, 50, 150, 350, 750, 1550, 3150]);
+        let begins = [10_050, 20_150, 30_350, 40_750, 51_550];
+        assert!(begins.iter().all(|at| asked.contains(at)), "{asked:?}");
+        assert!(asked.len() <= 60, "{asked:?}");
+        assert!(led.unwrap() < 62_001);
+    });
+}
+
+/// Each of two outages is a warning, with a minute between them in which others have the lock.
+#[test]
+fn an_outage_is_told_once_and_the_next_one_once_more() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        let lock = other.lock("k").lease(of(3_600_000));
+        let held = lock.acquire().await.unwrap();
+        let leads = client.lock("k").lead(async |_: &Guard| ());
+        let outages = async {
+            for _ in 0..2 {
+                store.set_usual("acquire", DOWN);
+                ms(40_000).await;
+                store.set_usual("acquire", Fate::Passes);
+                ms(60_000).await;
+            }
+            held.release().await
+        };
+        let (led, released) = tokio::join!(store.ask(None, leads), outages);
+        led.and(released).unwrap();
+        let told = store.noted("log: can't stand for a lock");
+        let told: Vec<u64> = told.iter().map(|(at, _)| at / 1000).collect();
+        // Ten seconds after the last answer.
+        assert_eq!(told, [10, 109]);
+    });
+}
