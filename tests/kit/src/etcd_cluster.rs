@@ -343,6 +343,29 @@ impl EtcdCluster {
         self.members[number].spawn();
     }
 
+    /// Ends one member in good order.
+    pub async fn stop_member(&self, number: usize) {
+        let member = &self.members[number];
+        member.process().as_mut().expect("it runs").terminate();
+        eventually("the member ends", async || {
+            let mut process = member.process();
+            process
+                .as_mut()
+                .is_none_or(|process| process.exit_status().is_some())
+        })
+        .await;
+    }
+
+    /// Starts one member again, and waits until it has a leader.
+    pub async fn restart_member(&self, number: usize) {
+        self.start_member(number);
+        let member = &self.members[number];
+        eventually("the member has a leader", async || {
+            leader_in(member.status().await.as_ref()).is_some()
+        })
+        .await;
+    }
+
     /// The data folder of a member.
     #[must_use]
     pub fn data(&self, number: usize) -> std::path::PathBuf {

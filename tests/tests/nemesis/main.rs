@@ -36,3 +36,9 @@ async fn assert_survives(settings: Settings) {
 async fn on_sqlite_no_lock_is_held_twice_and_all_workers_go_on() {
     assert_survives(settings(1, Duration::from_secs(5)).on(Engine::Sqlite)).await;
 }
+
+/// Three members, of which one fails at a time.
+#[tokio::test]
+async fn on_etcd_no_lock_is_held_twice_and_all_workers_go_on() {
+    assert_survives(settings(1, Duration::from_secs(10)).on(Engine::Etcd)).await;
+}

@@ -7,7 +7,7 @@ use super::clock_shim::ClockShim;
 use super::redis::RedisSetUp;
 #[cfg(target_os = "linux")]
 use crate::SqliteFile;
-use crate::{PostgresServer, Proxy, RedisServer, StoreUnderTest};
+use crate::{EtcdCluster, PostgresServer, Proxy, RedisServer, StoreUnderTest};
 
 /// What keeps the locks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Engine {
     /// A SQLite database.
     #[cfg(target_os = "linux")]
     Sqlite,
+    /// A cluster of three etcd servers.
+    Etcd,
 }
 
 impl Engine {
@@ -40,6 +42,7 @@ impl Engine {
         ("postgres", Self::Postgres),
         #[cfg(target_os = "linux")]
         ("sqlite", Self::Sqlite),
+        ("etcd", Self::Etcd),
     ];
 
     /// Whether it can have this fault.
@@ -63,8 +66,25 @@ impl Engine {
                             | Fault::KillNormal
                     )
             }
+            // Nobody reads its requests.
+            Self::Etcd => {
+                fault.is_anywhere() && fault != Fault::CutAfterRequest
+                    || matches!(
+                        fault,
+                        Fault::ServerStop | Fault::ServerKill | Fault::ServerRestart
+                    )
+            }
             #[cfg(target_os = "linux")]
             Self::Sqlite => matches!(fault, Fault::ClientStop | Fault::ClientKill),
+        }
+    }
+
+    /// How long a client stands still at most, in milliseconds: longer than its locks then last.
+    pub(super) fn longest_stop(self) -> u64 {
+        match self {
+            // Its leases are seconds longer than those of the locks.
+            Self::Etcd => 12_000,
+            _ => 3_000,
         }
     }
 
@@ -85,6 +105,7 @@ pub(super) enum Server {
     Postgres(PostgresServer),
     #[cfg(target_os = "linux")]
     Sqlite(SqliteFile),
+    Etcd(EtcdCluster),
 }
 
 impl Server {
@@ -98,6 +119,7 @@ impl Server {
             Engine::Postgres => Self::Postgres(PostgresServer::start().await),
             #[cfg(target_os = "linux")]
             Engine::Sqlite => Self::Sqlite(SqliteFile::new()),
+            Engine::Etcd => Self::Etcd(EtcdCluster::with_users(3).await),
         }
     }
 
@@ -111,7 +133,11 @@ impl Server {
 
     /// How many servers a fault can meet.
     pub(super) fn count(&self) -> usize {
-        self.redis().map_or(1, |redis| redis.servers().len())
+        match self {
+            Self::Redis(redis) => redis.servers().len(),
+            Self::Etcd(cluster) => cluster.ports().len(),
+            _ => 1,
+        }
     }
 
     /// One of its servers of Redis, for the faults that only they have.
@@ -130,6 +156,14 @@ impl Server {
             }
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => Vec::new(),
+            Self::Etcd(cluster) => {
+                let mut proxies = Vec::new();
+                for port in cluster.ports() {
+                    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+                    proxies.push(Proxy::start_unread(address).await);
+                }
+                proxies
+            }
         }
     }
 
@@ -143,6 +177,11 @@ impl Server {
             },
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => file.url(),
+            Self::Etcd(cluster) if proxies.is_empty() => cluster.url(""),
+            Self::Etcd(cluster) => {
+                let ports = proxies.iter().map(|proxy| proxy.addr().port());
+                cluster.url_at(&ports.collect::<Vec<_>>(), "")
+            }
         }
     }
 
@@ -152,6 +191,7 @@ impl Server {
             Self::Postgres(server) => server.pause(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(cluster) => cluster.pause_member(at),
         }
     }
 
@@ -161,6 +201,7 @@ impl Server {
             Self::Postgres(server) => server.resume(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(cluster) => cluster.resume_member(at),
         }
     }
 
@@ -170,6 +211,7 @@ impl Server {
             Self::Postgres(server) => server.kill(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(cluster) => cluster.kill_member(at),
         }
     }
 
@@ -180,6 +222,7 @@ impl Server {
             Self::Postgres(server) => server.stop().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(cluster) => cluster.stop_member(at).await,
         }
     }
 
@@ -189,6 +232,7 @@ impl Server {
             Self::Postgres(server) => server.restart().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(cluster) => cluster.restart_member(at).await,
         }
     }
 
@@ -202,6 +246,7 @@ impl Server {
             Self::Postgres(server) => server.end_connections().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
+            Self::Etcd(_) => {}
         }
     }
 
@@ -212,6 +257,7 @@ impl Server {
             Self::Postgres(server) => rows(StoreUnderTest::leftovers(server).await),
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => rows(file.leftovers()),
+            Self::Etcd(cluster) => rows(StoreUnderTest::leftovers(cluster).await),
         }
     }
 
@@ -222,6 +268,7 @@ impl Server {
             Self::Postgres(server) => rows(server.channels().await),
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => rows(file.clients_present()),
+            Self::Etcd(cluster) => rows(cluster.channels().await),
         }
     }
 }
