@@ -121,8 +121,7 @@ impl Service {
         let mut slots = self.slots.lock().await;
         let at = random.below(slots.len());
         slots[at].process.pause();
-        let longest = self.settings.engine.longest_stop();
-        tokio::time::sleep(random.millis(50, longest)).await;
+        tokio::time::sleep(random.millis(50, 3000)).await;
         slots[at].process.resume();
         Effect::Stopped {
             process: slots[at].number,

@@ -130,8 +130,10 @@ impl Phase {
             chosen.filter(|fault| faults.contains(fault)).collect()
         };
         let mut faults = among(own);
-        let wants_stale_access =
-            from == 0 && settings.mistake.is_none() && faults.contains(&Fault::ClientStop);
+        let wants_stale_access = from == 0
+            && settings.mistake.is_none()
+            && settings.engine.frees_soon()
+            && faults.contains(&Fault::ClientStop);
         // Without faults of its own, a phase's time goes to the others.
         if from > 0 {
             let besides = among(&Fault::IN_MODEL);

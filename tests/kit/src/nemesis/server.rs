@@ -79,13 +79,10 @@ impl Engine {
         }
     }
 
-    /// How long a client stands still at most, in milliseconds: longer than its locks then last.
-    pub(super) fn longest_stop(self) -> u64 {
-        match self {
-            // Its leases are seconds longer than those of the locks.
-            Self::Etcd => 12_000,
-            _ => 3_000,
-        }
+    /// Whether others can have the lock of a client that stands still before it goes on. On etcd,
+    /// the leases of its servers are seconds longer than those of the locks.
+    pub(super) fn frees_soon(self) -> bool {
+        self != Self::Etcd
     }
 
     /// Whether another server can take the place of one that is gone.

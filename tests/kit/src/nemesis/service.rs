@@ -28,7 +28,7 @@ pub(super) struct Slot {
 
 /// Everything that a run has started. It ends with this value.
 pub(super) struct Service {
-    pub(super) settings: Settings,
+    settings: Settings,
     pub(super) server: Server,
     pub(super) clock: Option<ClockShim>,
     resource: RedisServer,
