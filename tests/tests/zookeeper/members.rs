@@ -11,7 +11,7 @@ use crate::{LONG, client};
 #[tokio::test]
 async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
     let servers = ZooKeeperEnsemble::three().await;
-    let url = servers.url("?tick=500ms");
+    let url = servers.url("?tick=500ms&session=30s");
     let (a, b) = (client(&url).await, client(&url).await);
     let mut last = None;
     for number in 0..3 {
@@ -32,6 +32,11 @@ async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
             assert!(!waiter.is_finished());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        eventually("there is a majority", async || {
+            b.lock("other").try_acquire().await.is_ok()
+        })
+        .await;
+        assert!(guard.is_held(), "member {number}");
         guard.release().await.unwrap();
         let next = tokio::time::timeout(LONG, waiter).await.unwrap();
         let next = next.unwrap().unwrap();

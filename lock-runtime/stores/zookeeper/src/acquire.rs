@@ -45,7 +45,10 @@ impl Inner {
                 .settle(live, &node, request, child, listing, sent, false)
                 .await;
         }
-        let listing = self.list(live, &node, false).await?;
+        let listing = match known {
+            Some(_) => self.list(live, &node, false).await?,
+            None => self.list_all_done(live, &node).await?,
+        };
         if listing.is_foreign {
             return Ok(Acquired::Conflict);
         }

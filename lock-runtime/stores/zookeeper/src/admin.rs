@@ -14,9 +14,7 @@ const MOST_HOLDERS: usize = 1_000;
 impl Inner {
     pub(crate) async fn inspect(&self, live: &Live, key: &LockKey) -> Carried<Option<LockFound>> {
         let node = self.node(key);
-        let synced = live.send(crate::wire::sync());
-        let listing = self.list(live, &node, false).await?;
-        synced.reply().await?;
+        let listing = self.list_all_done(live, &node).await?;
         if listing.is_foreign {
             return Ok(None);
         }
@@ -46,16 +44,14 @@ impl Inner {
         live: &Live,
         key: &LockKey,
     ) -> Carried<Option<Vec<FoundHolder>>> {
-        let listing = self.list(live, &self.node(key), false).await?;
+        let listing = self.list_all_done(live, &self.node(key)).await?;
         let holding = listing.holding().iter().take(MOST_HOLDERS);
         Ok((!listing.is_foreign).then(|| holding.map(found_holder).collect()))
     }
 
     pub(crate) async fn force_release(&self, live: &Live, key: &LockKey) -> Carried<Option<bool>> {
         let node = self.node(key);
-        let synced = live.send(crate::wire::sync());
-        let listing = self.list(live, &node, false).await?;
-        synced.reply().await?;
+        let listing = self.list_all_done(live, &node).await?;
         if listing.is_foreign {
             return Ok(None);
         }

@@ -113,7 +113,7 @@ impl Inner {
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
     async fn release_unknown(&self, live: &Live, request: &Release) -> Carried<bool> {
         let node = self.node(&request.claim.key);
-        let listing = self.list(live, &node, false).await?;
+        let listing = self.list_all_done(live, &node).await?;
         let Some(child) = self.holding(&listing, &request.claim) else {
             return Ok(false);
         };
@@ -157,10 +157,7 @@ impl Inner {
     pub(crate) async fn abandon(&self, live: &Live, request: &Acquire) -> Carried<Released> {
         let node = self.node(&request.claim.key);
         let (owner, permits) = (request.claim.owner, request.claim.permits);
-        // After what may still be under way over this connection, and what was over another.
-        let synced = live.send(wire::sync());
-        let listing = self.list(live, &node, false).await?;
-        synced.reply().await?;
+        let listing = self.list_all_done(live, &node).await?;
         let Some(child) = Self::find_any(&listing, owner, permits) else {
             self.holds.lock().remove(&node, owner);
             return Ok(Released::NotHeld);

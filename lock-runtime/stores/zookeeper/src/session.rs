@@ -1,6 +1,6 @@
 //! The client's session, over one connection after the other.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) bases: KnownBases,
     /// How often the servers had forgotten what this client has seen.
     restored: AtomicU64,
+    /// Whether there was ever a connection.
+    was_up: AtomicBool,
     /// The URL's servers.
     pub(crate) server: String,
 }
@@ -76,6 +78,7 @@ impl Session {
             links: AtomicU64::new(1),
             bases: KnownBases::default(),
             restored: AtomicU64::new(0),
+            was_up: AtomicBool::new(false),
         }
     }
 
@@ -100,21 +103,23 @@ impl Session {
         matches!(&*self.state.borrow(), SessionState::Closed)
     }
 
-    /// The connection. Waits for the end of the next attempt to connect if there is none.
+    /// The connection. If there is none, waits for the end of the next attempt to connect; and on,
+    /// if there was one before: an election takes several attempts.
     pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
         let mut states = self.state.subscribe();
         let before = match &*states.borrow_and_update() {
             SessionState::Up(live) => return Ok(Arc::clone(live)),
-            SessionState::Down(failures, Some(error)) if !error.kind().is_transient() => {
-                let _ = failures;
+            SessionState::Down(_, Some(error)) if !error.kind().is_transient() => {
                 return Err(error.clone());
             }
             SessionState::Down(failures, _) => *failures,
             SessionState::Closed => return Err(gone(&self.server, "the client is closed")),
         };
+        let was_up = self.was_up.load(Ordering::Relaxed);
         let ended = states.wait_for(|state| match state {
             SessionState::Up(_) | SessionState::Closed => true,
-            SessionState::Down(failures, _) => *failures > before,
+            SessionState::Down(_, Some(error)) if !error.kind().is_transient() => true,
+            SessionState::Down(failures, _) => *failures > before && !was_up,
         });
         let state = match self.clock.by(by, ended).await {
             Some(Ok(state)) => state.clone(),
@@ -142,7 +147,6 @@ impl Session {
     pub(crate) async fn run(self: Arc<Self>) {
         let mut wanted = Wanted::new(0);
         let mut failures = 0;
-        let mut was_up = false;
         // When the session is over at the latest, if it is not taken over.
         let mut ends = self.clock.now();
         while !self.is_closed() {
@@ -167,10 +171,10 @@ impl Session {
                 self.end_session(&mut wanted);
                 continue;
             }
-            if was_up {
+            if self.was_up.swap(true, Ordering::Relaxed) {
                 self.reconnects.fetch_add(1, Ordering::Relaxed);
             }
-            (was_up, failures) = (true, 0);
+            failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
             let timeout = self.carry(dialed).await;

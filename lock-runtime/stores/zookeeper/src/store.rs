@@ -149,6 +149,16 @@ impl Inner {
         self.listing(node, reply.map(Some))
     }
 
+    /// The same, with all that was answered to anybody before this was asked: a follower may be
+    /// behind, and show what was released elsewhere. What this session has made needs no such
+    /// question: the reply to it shows that the follower is that far.
+    pub(crate) async fn list_all_done(&self, live: &Live, node: &KeyNode) -> Carried<Listing> {
+        let synced = live.send(wire::sync());
+        let listing = self.list(live, node, false).await;
+        synced.reply().await?;
+        listing
+    }
+
     /// What a reply to [`wire::children`] says. `None`: there is no such node.
     pub(crate) fn listing(
         &self,

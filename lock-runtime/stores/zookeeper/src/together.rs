@@ -32,7 +32,10 @@ impl Inner {
             child: None,
         };
         let mut wishes: Vec<KeyWish<'_>> = requests.iter().map(wish).collect();
+        // As for one key: what was released elsewhere is not in the way.
+        let synced = live.send(wire::sync());
         let listings = self.list_all(live, &wishes).await?;
+        synced.reply().await?;
         for (at, (wish, listing)) in wishes.iter_mut().zip(&listings).enumerate() {
             if listing.is_foreign {
                 return Ok(AcquiredAll::Conflict(at));
