@@ -239,6 +239,8 @@ impl Inner {
             let mut holds = self.holds.lock();
             match holds.get(node, child.owner) {
                 Some(own) if own.child.made == child.made => {
+                    // An earlier attempt may have moved it to another lease.
+                    own.child = child.clone();
                     own.part = OwnPart::Holds(match own.part {
                         OwnPart::Holds(before) => before.max(ends),
                         OwnPart::Waits { .. } => ends,
@@ -249,6 +251,7 @@ impl Inner {
                     Own {
                         child: child.clone(),
                         part: OwnPart::Holds(ends),
+                        end_sent: false,
                         window: None,
                     },
                 ),
@@ -306,6 +309,7 @@ impl Inner {
                 Own {
                     child: child.clone(),
                     part,
+                    end_sent: false,
                     window: None,
                 },
             ),

@@ -29,8 +29,12 @@ impl Base {
 
     /// Of a namespace that has none.
     pub(crate) fn begin(cluster: u64, micros: u64, lost: i64) -> Self {
+        let above = u64::try_from(lost).unwrap_or(0).saturating_add(1);
         Self {
-            first: micros,
+            first: match lost {
+                0 => micros,
+                _ => micros.saturating_add(above.saturating_mul(WINDOW.into())),
+            },
             cluster,
             lost,
         }

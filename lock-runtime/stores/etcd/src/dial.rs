@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Instant, Staggered, StoreError};
-use prost::Message;
 use tokio::net::lookup_host;
 
 use crate::connection::LoginToken;
@@ -128,12 +127,6 @@ impl Dialer {
 
     /// Logs in, and makes sure that the server is new enough and has a leader.
     async fn greet(&self, channel: &Channel, server: &str) -> Result<(), StoreError> {
-        let status: StatusReply = self
-            .ask(channel, server, path::STATUS, &StatusRequest {})
-            .await?;
-        if !is_new_enough(&status.version) {
-            return Err(too_old(server, &status.version));
-        }
         let mut used = self.identity.token();
         let mut is_asked = used.is_none();
         loop {
@@ -150,24 +143,23 @@ impl Dialer {
             used = self.identity.token();
             let reply = channel.unary::<RangeReply>(path::RANGE, used.clone(), &probe);
             match reply.await {
-                Ok(_) => return Ok(()),
+                Ok(_) => break,
                 Err(CallError::Status(status)) if status.wants_login() && !is_asked => {
                     is_asked = true;
                 }
                 Err(error) => return Err(error_of(error, server)),
             }
         }
-    }
-
-    async fn ask<R: Message + Default>(
-        &self,
-        channel: &Channel,
-        server: &str,
-        path: &str,
-        request: &impl Message,
-    ) -> Result<R, StoreError> {
-        let reply = channel.unary(path, None, request).await;
-        reply.map_err(|error| error_of(error, server))
+        // With users, some versions tell it to nobody but root: then it is not known.
+        let token = self.identity.token();
+        let status = channel.unary(path::STATUS, token, &StatusRequest {}).await;
+        match status {
+            Ok(StatusReply { version, .. }) if !is_new_enough(&version) => {
+                Err(too_old(server, &version))
+            }
+            Ok(_) | Err(CallError::Status(_)) => Ok(()),
+            Err(error) => Err(error_of(error, server)),
+        }
     }
 }
 

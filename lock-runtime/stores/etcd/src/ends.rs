@@ -6,8 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::Inner;
-use crate::wire::{self, Compare};
+use lock_store::Instant;
+
+use crate::errors::Fault;
+use crate::holds::EndedKey;
+use crate::store::{Carried, Inner};
+use crate::wire;
 
 /// The pause after a deletion that has failed, and the limit of one.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -26,33 +30,46 @@ impl Inner {
                 }
             }
             let ended = self.holds.lock().take_ended(self.clock.now());
-            for (path, condition) in ended {
-                self.bury(path, condition);
+            for key in ended {
+                self.bury(key);
             }
         }
     }
 
     /// Deletes a key, in a task, as often as it takes, unless it is another by now.
-    pub(crate) fn bury(self: &Arc<Self>, path: String, condition: Compare) {
+    fn bury(self: &Arc<Self>, key: EndedKey) {
         let me = Arc::clone(self);
         self.burials.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
-            me.delete_if(&path, &condition).await;
+            while !me.session.is_closed() {
+                let by = me.clock.now() + LIMIT;
+                let buried = me.clock.by(by, me.try_to_bury(&key, by)).await;
+                if buried.is_some_and(|buried| buried.is_ok()) {
+                    break;
+                }
+                me.clock.sleep_until(me.clock.now() + PAUSE).await;
+            }
             me.burials.send_modify(|burials| *burials -= 1);
         });
     }
 
-    async fn delete_if(&self, path: &str, condition: &Compare) {
-        while !self.session.is_closed() {
-            let by = self.clock.now() + LIMIT;
-            if let Ok(live) = self.session.live(by).await {
-                let delete = vec![wire::delete(path)];
-                let deleted = live.txn(vec![condition.clone()], delete, Vec::new(), None);
-                if matches!(self.clock.by(by, deleted).await, Some(Ok(_))) {
-                    return;
+    async fn try_to_bury(&self, key: &EndedKey, by: Instant) -> Carried<()> {
+        let live = self.session.live(by).await.map_err(Fault::Lost)?;
+        match key {
+            EndedKey::Request(node, child) => {
+                // After what its owner has asked for: that may have revived it.
+                let flight = Arc::new(live.begin(vec![child.owner]).await);
+                let own = self.holds.lock().get(node, child.owner).cloned();
+                if own.is_none_or(|own| own.child.made != child.made) {
+                    self.delete(&live, node, child, Some(&flight)).await?;
                 }
             }
-            self.clock.sleep_until(self.clock.now() + PAUSE).await;
+            EndedKey::Kept(path, revision) => {
+                let same = vec![wire::changed_by(path, *revision)];
+                let delete = vec![wire::delete(path)];
+                live.txn(same, delete, Vec::new(), None).await?;
+            }
         }
+        Ok(())
     }
 }

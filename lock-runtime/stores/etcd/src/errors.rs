@@ -18,9 +18,9 @@ mod code {
     pub(super) const UNCLEAR: [u32; 6] = [1, 2, 4, 10, 13, 15];
 }
 
-const RIGHTS: &str = "allow the user's role to read and write all keys below the URL's prefix and \
-                      the namespace: `etcdctl role grant-permission ROLE --prefix=true readwrite \
-                      lock/`";
+const RIGHTS: &str = "allow the user's role to read and write all keys below the URL's path, as \
+                      for `etcd://host/locks`: `etcdctl role grant-permission ROLE --prefix=true \
+                      readwrite locks/`";
 const NO_USER: &str = "the servers have users (`etcdctl auth enable`); give the URL one, as in \
                        `etcd://user:password@host`";
 const NO_AUTH: &str = "leave user and password out of the URL, or switch users on with `etcdctl \

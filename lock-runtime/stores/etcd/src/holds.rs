@@ -9,7 +9,6 @@ use std::time::Duration;
 use lock_store::{Instant, Owner};
 
 use crate::names::{Child, KeyNode};
-use crate::wire::{self, Compare};
 
 /// What a child of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +37,8 @@ pub(crate) struct RevisionWindow {
 pub(crate) struct Own {
     pub(crate) child: Child,
     pub(crate) part: OwnPart,
+    /// Its end was asked for. The answer may have been lost.
+    pub(crate) end_sent: bool,
     /// `None`: it has had no token yet.
     pub(crate) window: Option<RevisionWindow>,
 }
@@ -168,26 +169,34 @@ impl Holds {
         own.chain(kept).min()
     }
 
-    /// Removes those that have ended: the names of their keys, and what must be so for their ends.
-    pub(crate) fn take_ended(&mut self, now: Instant) -> Vec<(String, Compare)> {
+    /// Removes those that have ended.
+    pub(crate) fn take_ended(&mut self, now: Instant) -> Vec<EndedKey> {
         let has_ended = |own: &Own| own.ends().is_some_and(|ends| ends <= now);
         let mut ended = Vec::new();
         self.own.retain(|(node, _), own| {
             let is_over = has_ended(own);
             if is_over {
-                let path = node.child(&own.child.name);
-                let same = wire::made_by(&path, own.child.made);
-                ended.push((path, same));
+                let child = own.child.clone();
+                ended.push(EndedKey::Request(node.clone(), child));
             }
             !is_over
         });
         self.kept.retain(|path, (until, revision)| {
             let is_over = *until <= now;
             if is_over {
-                ended.push((path.clone(), wire::changed_by(path, *revision)));
+                ended.push(EndedKey::Kept(path.clone(), *revision));
             }
             !is_over
         });
         ended
     }
+}
+
+/// What is over, and is to be deleted.
+#[derive(Clone, Debug)]
+pub(crate) enum EndedKey {
+    /// A request of this client.
+    Request(KeyNode, Child),
+    /// A key that kept a lock taken, and the revision that wrote it.
+    Kept(String, i64),
 }

@@ -65,12 +65,26 @@ impl Inner {
                 }
             }
         };
+        let was_sent = self.note_end(&node, &child);
         let ended = match request.keep.is_zero() {
             true => self.delete(live, &node, &child, Some(&flight)).await?,
             false => self.keep(live, &node, &child, request, &flight).await?,
         };
         self.holds.lock().forget(&node, &child);
-        Ok(said(ended))
+        Ok(said(ended || was_sent))
+    }
+
+    /// Notes that the end of a hold is sent. True if it was before, over another connection, and
+    /// nobody else can have ended it.
+    fn note_end(&self, node: &KeyNode, child: &Child) -> bool {
+        let mut holds = self.holds.lock();
+        let own = holds.get(node, child.owner);
+        let Some(own) = own.filter(|own| own.child.made == child.made) else {
+            return false;
+        };
+        let was_sent = std::mem::replace(&mut own.end_sent, true);
+        let until = self.session.leases.trusted_until(own.child.lease);
+        was_sent && until.is_some_and(|until| until > self.clock.now())
     }
 
     /// Ends a hold, and keeps its lock taken for a while: by a key that outlives the client.
@@ -187,6 +201,7 @@ impl Inner {
             if let Some(kv) = found {
                 let term = looked.header.raft_term;
                 self.session.leases.prove(kv.lease, sent, term);
+                self.note_lease(&wish.node, &wish.child, kv.lease);
             }
             there.push(found.is_some());
         }
@@ -201,8 +216,13 @@ impl Inner {
         given_up: &GivenUp,
     ) -> Carried<bool> {
         let flight = given_up.begin(live, vec![wish.child.owner]).await?;
+        // It may have become smaller meanwhile.
+        let own = self.holds.lock().get(&wish.node, wish.child.owner).cloned();
+        let Some(own) = own.filter(|own| own.child.made == wish.child.made) else {
+            return Ok(false);
+        };
         let lease = self.lease_for(live, wish.renewal.lease).await?;
-        let moved = self.rewrite(live, &wish.node, &wish.child, lease, &flight);
+        let moved = self.rewrite(live, &wish.node, &own.child, lease, &flight);
         Ok(moved.await?.is_some())
     }
 
@@ -281,6 +301,12 @@ impl Inner {
             return Ok(Released::NotHeld);
         };
         let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
+            // As the servers have it: an earlier answer may have been lost.
+            if let Some(own) = self.holds.lock().get(&node, child.owner)
+                && own.child.made == child.made
+            {
+                own.child = child;
+            }
             return Ok(Released::Released);
         };
         part.count = permits;

@@ -14,7 +14,7 @@ use lock_store::{
 use tokio::sync::{Notify, watch};
 
 use crate::base::Base;
-use crate::connection::{Live, OwnerFlight, TxnOutcome};
+use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
 use crate::errors::{Fault, gone, of_status, silent, strange};
 use crate::holds::Holds;
 use crate::leases::seconds_for;
@@ -192,9 +192,19 @@ impl Inner {
         for child in &children {
             if child.owner.client == self.client {
                 self.session.leases.prove(child.lease, sent, term);
+                self.note_lease(node, child, child.lease);
             }
         }
         Ok(Listing::new(children, outcome.header.revision, is_foreign))
+    }
+
+    /// The lease of a child, as the servers have it: an answer about it may have been lost.
+    pub(crate) fn note_lease(&self, node: &KeyNode, child: &Child, lease: i64) {
+        if let Some(own) = self.holds.lock().get(node, child.owner)
+            && own.child.made == child.made
+        {
+            own.child.lease = lease;
+        }
     }
 
     /// The child of this owner in a listing.
@@ -259,9 +269,10 @@ impl Inner {
         let sent = self.clock.now();
         let written = live.txn(same, put, Vec::new(), Some(flight)).await;
         let written = match written {
-            Err(fault) if crate::connection::is_lease_gone(&fault) => {
+            Err(fault) if is_lease_gone(&fault) => {
                 self.note_lease_gone(live, lease);
-                return Err(fault);
+                // The operation begins again, with another one.
+                return Err(Fault::Lost(gone(&live.server, "a lease is over")));
             }
             written => written?,
         };
@@ -271,11 +282,7 @@ impl Inner {
         }
         let term = written.header.raft_term;
         self.session.leases.prove(lease, sent, term);
-        if let Some(own) = self.holds.lock().get(node, child.owner)
-            && own.child.made == child.made
-        {
-            own.child.lease = lease;
-        }
+        self.note_lease(node, child, lease);
         Ok(Some(written.header.revision))
     }
 

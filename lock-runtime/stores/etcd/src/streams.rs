@@ -30,7 +30,7 @@ pub(crate) async fn keep_alive(
         Err(error) => return error_of(error, server),
     };
     let pause = pause_of(session);
-    let silence = (session / 2).max(Duration::from_secs(1));
+    let silence = (session / 2).clamp(Duration::from_secs(1), Duration::from_millis(2_500));
     let mut beats_at = clock.now();
     loop {
         let reply = clock.by(beats_at, incoming.next::<LeaseReply>()).await;
@@ -121,6 +121,10 @@ pub(crate) async fn watch(
             },
         };
         // Cut off by a compaction, it may have missed something.
+        if reply.canceled && reply.id < 0 {
+            // Refused, and some servers do not say which: the next connection logs in again.
+            return gone(server, &lock_store::escaped(&reply.reason));
+        }
         let is_over = reply.canceled && paths.contains_key(&reply.id);
         if is_over && reply.compact_revision == 0 {
             return gone(server, &lock_store::escaped(&reply.reason));

@@ -175,7 +175,14 @@ impl Inner {
         let held = all.iter().zip(children).zip(revisions).enumerate();
         for (at, ((asking, child), revision)) in held {
             match self.hold(live, asking, child, *revision).await? {
-                None => return Ok(AcquiredAll::Busy(at)),
+                None => {
+                    for (asking, child) in all.iter().zip(children) {
+                        self.holds.lock().forget(&asking.node, child);
+                        let flight = Some(&asking.flight);
+                        self.delete(live, &asking.node, child, flight).await?;
+                    }
+                    return Ok(AcquiredAll::Busy(at));
+                }
                 Some(Granted {
                     token, until: ends, ..
                 }) => {
