@@ -289,20 +289,12 @@ async fn a_partition_loses_all_before_the_next_one_gets_any() {
     let request = cut_off.multi_lock(["x", "y"]).lease(Duration::from_secs(1));
     let guard = request.renew(true).acquire().await.unwrap();
     proxy.freeze();
-    let mut waiting = tokio::task::JoinSet::new();
-    for key in ["x", "y"] {
-        let request = other.lock(key);
-        waiting.spawn(async move {
-            let guard = request.acquire().await.unwrap();
-            (guard, Instant::now())
-        });
-    }
-    guard.lost().await;
-    let lost = Instant::now();
-    while let Some(granted) = waiting.join_next().await {
-        let (_next, granted) = granted.unwrap();
-        assert!(lost < granted, "lost {:?} after the grant", lost - granted);
-    }
+    let granted = async |key: &str| {
+        let next = other.lock(key).acquire().await.unwrap();
+        (next, guard.is_held())
+    };
+    let (x, y, ()) = tokio::join!(granted("x"), granted("y"), guard.lost());
+    assert!(!x.1 && !y.1, "at the grant");
 }
 
 #[tokio::test]
