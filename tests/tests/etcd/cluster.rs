@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockError;
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::{EtcdCluster, EtcdOptions, eventually};
 use serde_json::json;
 
@@ -91,4 +91,63 @@ async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
     let disarm = json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" });
     gateway.ask("maintenance/alarm", &disarm).await.unwrap();
     client.lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_base_that_another_client_raises_counts_at_once() {
+    let servers = EtcdCluster::one().await;
+    let (a, b) = (
+        client(&servers.url("")).await,
+        client(&servers.url("")).await,
+    );
+    let next = async |client: &LockClient| {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        let token = u64::from(guard.fencing_token().unwrap());
+        guard.release().await.unwrap();
+        token
+    };
+    let semaphore = a.semaphore("part", 3);
+    let part = async || {
+        let permit = semaphore.permit().fenced().acquire().await.unwrap();
+        let token = u64::from(permit.fencing_token().unwrap());
+        permit.release().await.unwrap();
+        token
+    };
+    let mut last = next(&a).await.max(part().await);
+    let gateway = servers.gateway().await;
+    let put = gateway.put("t0/other", "x").await.unwrap();
+    let cluster = put["header"]["cluster_id"].as_str().unwrap();
+    let base = format!("{}/lock/%/base", servers.prefix());
+    for raised in 1..4 {
+        // As a client that has seen a higher revision.
+        let first = last + raised * 1_000_000_000;
+        gateway
+            .put(&base, &format!("{first} {cluster} {raised}"))
+            .await
+            .unwrap();
+        for client in [&b, &a] {
+            let token = next(client).await;
+            assert!(token > last.max(first), "{token} after {last} and {first}");
+            last = token;
+        }
+        let token = part().await;
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    }
+    // One who waits is handed the lock with such a token.
+    let held = b.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(a.lock("k").fenced().acquire());
+    eventually("it waits", async || {
+        b.inspect("k").await.is_ok_and(|found| found.waiting == 1)
+    })
+    .await;
+    let first = last + 1_000_000_000;
+    gateway
+        .put(&base, &format!("{first} {cluster} 9"))
+        .await
+        .unwrap();
+    held.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    assert!(u64::from(guard.fencing_token().unwrap()) > first);
+    guard.release().await.unwrap();
 }

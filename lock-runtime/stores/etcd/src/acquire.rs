@@ -8,13 +8,14 @@ use std::sync::Arc;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
 
+use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, ChildPlace, KeyNode};
 use crate::rank::{ChildStanding, Listing, Rank};
-use crate::store::{Carried, Inner, reads};
+use crate::store::{Carried, Inner, base_of, reads_with_base};
 use crate::wire;
 
 /// How often a lease is asked for that is gone before it is used.
@@ -96,8 +97,8 @@ impl Inner {
                 wire::none_below(&node.below()),
                 wire::made_by(&node.path, 0),
             ];
-            let put = vec![wire::put(&path, &value, lease)];
-            let taken = live.txn(nothing, put, reads(node), Some(&asking.flight));
+            let put = vec![wire::put(&path, &value, lease), wire::get(&base_of(node))];
+            let taken = live.txn(nothing, put, reads_with_base(node), Some(&asking.flight));
             let mut taken = match taken.await {
                 Err(fault) if is_lease_gone(&fault) => {
                     self.note_lease_gone(live, lease);
@@ -121,7 +122,10 @@ impl Inner {
                 made: revision,
                 lease,
             };
-            return Ok((true, Listing::new(vec![child], revision, false)));
+            taken.skip();
+            let mut listing = Listing::new(vec![child], revision, false);
+            listing.base = self.base_in(&mut taken)?;
+            return Ok((true, listing));
         }
         Err(Fault::Unreadable)
     }
@@ -149,9 +153,9 @@ impl Inner {
             }
             make.push(wire::put(&path, &value, lease));
             let skipped = make.len();
-            make.extend(reads(node));
+            make.extend(reads_with_base(node));
             let absent = vec![wire::made_by(&path, 0)];
-            let made = live.txn(absent, make, reads(node), Some(&asking.flight));
+            let made = live.txn(absent, make, reads_with_base(node), Some(&asking.flight));
             let mut made = match made.await {
                 Err(fault) if is_lease_gone(&fault) => {
                     self.note_lease_gone(live, lease);
@@ -193,7 +197,7 @@ impl Inner {
                 return self.undo(live, asking, &child, Acquired::Conflict).await;
             }
             ChildStanding::Holds => {
-                let held = self.hold(live, asking, &child, listing.revision).await?;
+                let held = self.hold(live, asking, &child, listing.source()).await?;
                 return Ok(match held {
                     Some(mut granted) => {
                         granted.limit = rank.limit;
@@ -225,13 +229,13 @@ impl Inner {
         Ok(reply)
     }
 
-    /// Notes the hold, which was there at `revision`. `None`: it has ended meanwhile.
+    /// Notes the hold, whose tokens are made of `source`. `None`: it has ended meanwhile.
     pub(crate) async fn hold(
         &self,
         live: &Arc<Live>,
         asking: &AskingRequest<'_>,
         child: &Child,
-        revision: i64,
+        source: TokenSource,
     ) -> Carried<Option<Granted>> {
         let (node, request) = (&asking.node, asking.request);
         let ends = self.clock.now() + request.lease;
@@ -279,7 +283,7 @@ impl Inner {
                 node,
                 child.owner,
                 request.tokens,
-                revision,
+                source,
                 child.permits.is_some(),
                 &asking.flight,
             );

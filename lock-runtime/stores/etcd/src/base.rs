@@ -3,6 +3,15 @@
 /// The tokens of one revision.
 pub(crate) const WINDOW: u32 = 128;
 
+/// What a hold's tokens are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenSource {
+    /// The hold was there at this revision.
+    pub(crate) revision: i64,
+    /// As it was at that revision. `None`: it was not read, is not there, or must be raised.
+    pub(crate) base: Option<Base>,
+}
+
 /// What the key of a namespace says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Base {

@@ -28,7 +28,7 @@ pub(crate) enum OwnPart {
 /// The tokens of one revision, of which there are [`WINDOW`](crate::base::WINDOW).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RevisionWindow {
-    pub(crate) revision: i64,
+    pub(crate) first: u64,
     pub(crate) used: u32,
 }
 

@@ -63,7 +63,6 @@ pub fn open(
         ends: Notify::new(),
         burials: watch::Sender::new(0),
         looks: Mutex::default(),
-        bases: Mutex::default(),
         granting: tokio::sync::Mutex::default(),
         letters: AtomicU64::new(0),
     });

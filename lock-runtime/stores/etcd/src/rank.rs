@@ -7,6 +7,7 @@
 use lock_store::rules::{HeldPart, HoldId, Holders};
 use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
 
+use crate::base::{Base, TokenSource};
 use crate::names::{Child, ChildPlace};
 
 /// The requests for a key, in their order.
@@ -15,6 +16,8 @@ pub(crate) struct Listing {
     pub(crate) children: Vec<Child>,
     /// When it was read.
     pub(crate) revision: i64,
+    /// The base of tokens at that revision, unless that must be made or raised.
+    pub(crate) base: Option<Base>,
     /// There is something that is not ours.
     pub(crate) is_foreign: bool,
 }
@@ -69,7 +72,16 @@ impl Listing {
         Self {
             children,
             revision,
+            base: None,
             is_foreign,
+        }
+    }
+
+    /// What the tokens of those are made of who hold the key.
+    pub(crate) fn source(&self) -> TokenSource {
+        TokenSource {
+            revision: self.revision,
+            base: self.base,
         }
     }
 

@@ -271,8 +271,8 @@ impl Inner {
             return Ok(Fenced::Gone);
         }
         let is_shared = claim.permits.is_some();
-        let revision = listing.revision;
-        let minted = self.mint(live, &node, claim.owner, 1, revision, is_shared, &flight);
+        let source = listing.source();
+        let minted = self.mint(live, &node, claim.owner, 1, source, is_shared, &flight);
         Ok(match minted.await? {
             Some((token, _)) => Fenced::Token(token),
             None => Fenced::Gone,

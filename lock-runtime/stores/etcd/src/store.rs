@@ -13,7 +13,7 @@ use lock_store::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::base::Base;
+use crate::base::{Base, TokenSource};
 use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
 use crate::errors::{Fault, gone, of_status, silent, strange};
 use crate::holds::Holds;
@@ -59,8 +59,6 @@ pub(crate) struct Inner {
     pub(crate) burials: watch::Sender<usize>,
     /// The keys that are looked at, and whether they have changed since.
     pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
-    /// The bases of the fencing tokens, by their namespaces, and the connection that read them.
-    pub(crate) bases: Mutex<HashMap<String, (i64, Base)>>,
     /// One asks for a lease at a time.
     pub(crate) granting: tokio::sync::Mutex<()>,
     /// How many messages this client has sent to others.
@@ -171,12 +169,32 @@ impl Inner {
     /// Reads a key's requests.
     pub(crate) async fn list(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
         let sent = self.clock.now();
-        let read = live.txn(Vec::new(), reads(node), Vec::new(), None);
+        let read = live.txn(Vec::new(), reads_with_base(node), Vec::new(), None);
         self.listing(node, &mut read.await?, sent)
     }
 
-    /// What the next two parts of a transaction have [read](reads). It was sent at `sent`.
+    /// What the next parts of a transaction have [read](reads_with_base). It was sent at `sent`.
     pub(crate) fn listing(
+        &self,
+        node: &KeyNode,
+        outcome: &mut TxnOutcome,
+        sent: Instant,
+    ) -> Carried<Listing> {
+        let mut listing = self.listing_alone(node, outcome, sent)?;
+        listing.base = self.base_in(outcome)?;
+        Ok(listing)
+    }
+
+    /// The base that the next part of a transaction has read. `None`: it must be made or raised.
+    pub(crate) fn base_in(&self, outcome: &mut TxnOutcome) -> Carried<Option<Base>> {
+        let found = outcome.found()?;
+        let base = found.first().and_then(|kv| Base::parse(&kv.value));
+        let (cluster, lost) = (outcome.header.cluster, self.session.lost());
+        Ok(base.filter(|base| base.raised(cluster, 0, lost).is_none()))
+    }
+
+    /// What the next two parts of a transaction have [read](reads). It was sent at `sent`.
+    pub(crate) fn listing_alone(
         &self,
         node: &KeyNode,
         outcome: &mut TxnOutcome,
@@ -254,7 +272,8 @@ impl Inner {
         }
     }
 
-    /// Writes a child again, perhaps under another lease: the revision. `None`: it is gone.
+    /// Writes a child again, perhaps under another lease: what its tokens are made of. `None`: it
+    /// is gone.
     pub(crate) async fn rewrite(
         &self,
         live: &Arc<Live>,
@@ -262,13 +281,14 @@ impl Inner {
         child: &Child,
         lease: i64,
         flight: &Arc<OwnerFlight>,
-    ) -> Carried<Option<i64>> {
+    ) -> Carried<Option<TokenSource>> {
         let path = node.child(&child.name);
-        let put = vec![wire::put(&path, &names::value_of(child.permits), lease)];
+        let put = wire::put(&path, &names::value_of(child.permits), lease);
+        let put = vec![put, wire::get(&base_of(node))];
         let same = vec![wire::made_by(&path, child.made)];
         let sent = self.clock.now();
         let written = live.txn(same, put, Vec::new(), Some(flight)).await;
-        let written = match written {
+        let mut written = match written {
             Err(fault) if is_lease_gone(&fault) => {
                 self.note_lease_gone(live, lease);
                 // The operation begins again, with another one.
@@ -283,7 +303,11 @@ impl Inner {
         let term = written.header.raft_term;
         self.session.leases.prove(lease, sent, term);
         self.note_lease(node, child, lease);
-        Ok(Some(written.header.revision))
+        written.skip();
+        Ok(Some(TokenSource {
+            revision: written.header.revision,
+            base: self.base_in(&mut written)?,
+        }))
     }
 
     /// Deletes a child, if it is there.
@@ -312,6 +336,19 @@ async fn revoke(live: &Arc<Live>, id: i64) {
 /// What reads a key's requests, and what may be there of another program.
 pub(crate) fn reads(node: &KeyNode) -> Vec<RequestOp> {
     vec![wire::get_below(&node.below()), wire::get(&node.path)]
+}
+
+/// The same, and the base of tokens: a token is made of a revision and of the base at that
+/// revision, which somebody may raise at any time.
+pub(crate) fn reads_with_base(node: &KeyNode) -> Vec<RequestOp> {
+    let mut reads = reads(node);
+    reads.push(wire::get(&base_of(node)));
+    reads
+}
+
+/// The key that has the base of a namespace's tokens.
+pub(crate) fn base_of(node: &KeyNode) -> String {
+    format!("{}base", names::helpers(&node.namespace))
 }
 
 /// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command

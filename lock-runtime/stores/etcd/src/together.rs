@@ -6,18 +6,21 @@ use futures_util::future::try_join_all;
 use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 
 use crate::acquire::AskingRequest;
+use crate::base::TokenSource;
 use crate::connection::{Live, is_lease_gone};
 use crate::errors::{Fault, too_many};
 use crate::given_up::GivenUp;
 use crate::names::{self, Child, ChildPlace};
 use crate::rank::{ChildStanding, Listing};
-use crate::store::{Carried, Inner, reads};
+use crate::store::{Carried, Inner, base_of, reads};
 use crate::wire;
 
-/// What servers allow in one transaction (`--max-txn-ops`), without the condition that each has.
+/// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each has,
+/// and without the reading of the base.
 const MOST: usize = 127;
-/// So many are read in the same transaction if they are not free.
-const MOST_READ: usize = MOST / 2;
+/// So many are read in the same transaction if they are not free. Beside them, the session and the
+/// base are.
+const MOST_READ: usize = (MOST - 1) / 2;
 /// How often something may change between a reading and the transaction after it.
 const TRIES: u32 = 4;
 
@@ -53,13 +56,12 @@ impl Inner {
             };
             let own: Option<Vec<Child>> = children.iter().cloned().collect();
             if let Some(own) = own {
-                let revisions: Vec<i64> = listings.iter().map(|it| it.revision).collect();
-                return self.hold_all(live, &all, &own, &revisions).await;
+                let sources: Vec<TokenSource> = listings.iter().map(Listing::source).collect();
+                return self.hold_all(live, &all, &own, &sources).await;
             }
             match self.make_all(live, &all, &children).await? {
-                MadeKeys::Done(own, revision) => {
-                    let revisions = vec![revision; own.len()];
-                    return self.hold_all(live, &all, &own, &revisions).await;
+                MadeKeys::Done(own, sources) => {
+                    return self.hold_all(live, &all, &own, &sources).await;
                 }
                 MadeKeys::Found(found) => listings = found,
                 MadeKeys::NotNow => listings = self.list_all(live, &all).await?,
@@ -126,7 +128,19 @@ impl Inner {
                 otherwise.extend(reads(node));
             }
         }
-        let flight = all.first().map(|asking| &asking.flight);
+        let first = all.first();
+        let flight = first.map(|asking| &asking.flight);
+        // One base for all: a key of another namespace is written again for its tokens.
+        if let Some(AskingRequest { node, .. }) = first {
+            puts.push(wire::get(&base_of(node)));
+            if is_read {
+                otherwise.push(wire::get(&base_of(node)));
+            }
+        }
+        let puts_done = puts.len().saturating_sub(1);
+        let is_based = |asking: &AskingRequest<'_>| {
+            first.is_some_and(|first| first.node.namespace == asking.node.namespace)
+        };
         let mut made = match live.txn(same, puts, otherwise, flight).await {
             Err(fault) if is_lease_gone(&fault) => {
                 self.note_lease_gone(live, lease);
@@ -140,7 +154,11 @@ impl Inner {
             }
             let mut listings = Vec::new();
             for asking in all {
-                listings.push(self.listing(&asking.node, &mut made, sent)?);
+                listings.push(self.listing_alone(&asking.node, &mut made, sent)?);
+            }
+            let base = self.base_in(&mut made)?;
+            for (asking, listing) in all.iter().zip(&mut listings) {
+                listing.base = base.filter(|_| is_based(asking));
             }
             return Ok(MadeKeys::Found(listings));
         }
@@ -148,6 +166,13 @@ impl Inner {
             .leases
             .prove(lease, sent, made.header.raft_term);
         let revision = made.header.revision;
+        (0..puts_done).for_each(|_| made.skip());
+        let base = self.base_in(&mut made)?;
+        let source = |asking| TokenSource {
+            revision,
+            base: base.filter(|_| is_based(asking)),
+        };
+        let sources = all.iter().map(source).collect();
         let all = all.iter().zip(children).map(|(asking, child)| {
             let claim = &asking.request.claim;
             let new = || Child {
@@ -161,7 +186,7 @@ impl Inner {
             };
             child.clone().unwrap_or_else(new)
         });
-        Ok(MadeKeys::Done(all.collect(), revision))
+        Ok(MadeKeys::Done(all.collect(), sources))
     }
 
     async fn hold_all(
@@ -169,12 +194,12 @@ impl Inner {
         live: &Arc<Live>,
         all: &[AskingRequest<'_>],
         children: &[Child],
-        revisions: &[i64],
+        sources: &[TokenSource],
     ) -> Carried<AcquiredAll> {
         let (mut tokens, mut until) = (Vec::new(), None);
-        let held = all.iter().zip(children).zip(revisions).enumerate();
-        for (at, ((asking, child), revision)) in held {
-            match self.hold(live, asking, child, *revision).await? {
+        let held = all.iter().zip(children).zip(sources).enumerate();
+        for (at, ((asking, child), source)) in held {
+            match self.hold(live, asking, child, *source).await? {
                 None => {
                     for (asking, child) in all.iter().zip(children) {
                         self.holds.lock().forget(&asking.node, child);
@@ -197,8 +222,8 @@ impl Inner {
 
 /// What has become of a transaction.
 enum MadeKeys {
-    /// The keys of all requests, and its revision.
-    Done(Vec<Child>, i64),
+    /// The keys of all requests, and what their tokens are made of.
+    Done(Vec<Child>, Vec<TokenSource>),
     /// Something is there.
     Found(Vec<Listing>),
     /// Something was there, and was not read.

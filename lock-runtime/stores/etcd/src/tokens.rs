@@ -9,19 +9,21 @@
 //! The base stands in a key of the namespace, with the number of the cluster. It is the time at
 //! which that was made, in microseconds since 1970, so that tokens go on above those that another
 //! engine has given. A cluster that was restored from a snapshot has another number, or revisions
-//! that are lower than those that clients have seen: then the base is raised.
+//! that are lower than those that clients have seen: then the base is raised. Anybody may do so at
+//! any time. So the base of a token is read in the same transaction as its revision, and a later
+//! revision never meets an earlier base.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use lock_store::Owner;
 
-use crate::base::{Base, WINDOW};
+use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
 use crate::holds::RevisionWindow;
-use crate::names::{self, KeyNode};
-use crate::store::{Carried, Inner};
+use crate::names::KeyNode;
+use crate::store::{Carried, Inner, base_of};
 use crate::wire;
 
 fn micros() -> u64 {
@@ -32,49 +34,38 @@ fn micros() -> u64 {
 /// The first of these tokens, and how many are reserved.
 pub(crate) type Minted = Option<(u64, u32)>;
 
+/// How often a base is made or raised for one token: somebody may delete it, or write another.
+const TRIES: u32 = 4;
+
 impl Inner {
-    async fn base(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Base> {
+    /// Makes the base of a namespace, or raises it, if it must be.
+    async fn make_base(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<()> {
         let lost = self.session.lost();
-        if let Some((link, base)) = self.bases.lock().get(&node.namespace).copied()
-            && link == live.epoch.revision
-        {
-            return Ok(base);
-        }
-        let key = format!("{}base", names::helpers(&node.namespace));
-        loop {
-            let mut read = live
-                .txn(Vec::new(), vec![wire::get(&key)], Vec::new(), None)
-                .await?;
-            let found = read.found()?;
-            let cluster = read.header.cluster;
-            let (same, wanted) = match found.first() {
-                None => (
-                    wire::made_by(&key, 0),
-                    Some(Base::begin(cluster, micros(), lost)),
-                ),
-                Some(kv) => {
-                    let base = Base::parse(&kv.value).ok_or(Fault::Unreadable)?;
-                    let same = wire::changed_by(&key, kv.mod_revision);
-                    match base.raised(cluster, micros(), lost) {
-                        None => {
-                            let known = (live.epoch.revision, base);
-                            self.bases.lock().insert(node.namespace.clone(), known);
-                            return Ok(base);
-                        }
-                        raised => (same, raised),
-                    }
-                }
-            };
-            if let Some(base) = wanted {
-                let put = vec![wire::put(&key, &base.text(), 0)];
-                // If another was faster, its word counts.
-                live.txn(vec![same], put, Vec::new(), None).await?;
+        let key = base_of(node);
+        let get = vec![wire::get(&key)];
+        let mut read = live.txn(Vec::new(), get, Vec::new(), None).await?;
+        let (found, cluster) = (read.found()?, read.header.cluster);
+        let (same, wanted) = match found.first() {
+            None => {
+                let base = Base::begin(cluster, micros(), lost);
+                (wire::made_by(&key, 0), Some(base))
             }
+            Some(kv) => {
+                let base = Base::parse(&kv.value).ok_or(Fault::Unreadable)?;
+                let same = wire::changed_by(&key, kv.mod_revision);
+                (same, base.raised(cluster, micros(), lost))
+            }
+        };
+        if let Some(base) = wanted {
+            let put = vec![wire::put(&key, &base.text(), 0)];
+            // If another was faster, its word counts.
+            live.txn(vec![same], put, Vec::new(), None).await?;
         }
+        Ok(())
     }
 
-    /// New tokens for a hold of this client. `None`: it is gone. The hold was there at `revision`.
-    /// One that `is_shared` is not the only one.
+    /// New tokens for a hold of this client. `None`: it is gone. One that `is_shared` is not the
+    /// only one.
     #[expect(
         clippy::too_many_arguments,
         reason = "the hold, and what is known of it"
@@ -85,49 +76,65 @@ impl Inner {
         node: &KeyNode,
         owner: Owner,
         count: u32,
-        revision: i64,
+        mut source: TokenSource,
         is_shared: bool,
         flight: &Arc<OwnerFlight>,
     ) -> Carried<Minted> {
-        let base = self.base(live, node).await?;
         let count = count.clamp(1, WINDOW);
-        let take = |window: &mut RevisionWindow, count: u32| {
-            let first = u64::from(window.used);
-            window.used += count;
-            (base.token(window.revision).saturating_add(first), count)
-        };
-        let child = {
-            let mut holds = self.holds.lock();
-            let Some(own) = holds.get(node, owner) else {
+        let mut is_own = !is_shared;
+        for _ in 0..TRIES {
+            let child = {
+                let mut holds = self.holds.lock();
+                let Some(own) = holds.get(node, owner) else {
+                    return Ok(None);
+                };
+                if is_own
+                    && let Some(base) = source.base
+                    && let Some(minted) = take(&mut own.window, base.token(source.revision), count)
+                {
+                    return Ok(Some(minted));
+                }
+                own.child.clone()
+            };
+            if source.base.is_none() {
+                self.make_base(live, node).await?;
+            }
+            let written = self.rewrite(live, node, &child, child.lease, flight);
+            let Some(written) = written.await? else {
                 return Ok(None);
             };
-            if !is_shared {
-                match &mut own.window {
-                    Some(window) if window.revision >= revision => {
-                        let rest = count.min(WINDOW - window.used);
-                        if rest > 0 {
-                            return Ok(Some(take(window, rest)));
-                        }
-                    }
-                    window => {
-                        let window = window.insert(RevisionWindow { revision, used: 0 });
-                        return Ok(Some(take(window, count)));
-                    }
-                }
-            }
-            own.child.clone()
-        };
-        let Some(revision) = self
-            .rewrite(live, node, &child, child.lease, flight)
-            .await?
-        else {
-            return Ok(None);
-        };
-        let mut holds = self.holds.lock();
-        let Some(own) = holds.get(node, owner) else {
-            return Ok(None);
-        };
-        let window = own.window.insert(RevisionWindow { revision, used: 0 });
-        Ok(Some(take(window, count)))
+            (source, is_own) = (written, true);
+        }
+        Err(Fault::Unreadable)
+    }
+}
+
+/// Tokens from `first` on, or from those that the hold has left, if they are higher. `None`: all
+/// are used.
+fn take(window: &mut Option<RevisionWindow>, first: u64, count: u32) -> Minted {
+    let window = match window {
+        Some(window) if window.first >= first => window,
+        window => window.insert(RevisionWindow { first, used: 0 }),
+    };
+    let count = count.min(WINDOW - window.used);
+    let next = window.first.saturating_add(window.used.into());
+    window.used += count;
+    (count > 0).then_some((next, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_a_hold_rise_whatever_was_read_last() {
+        let mut window = None;
+        assert_eq!(take(&mut window, 1_000, 2), Some((1_000, 2)));
+        assert_eq!(take(&mut window, 1_000, WINDOW), Some((1_002, WINDOW - 2)));
+        assert_eq!(take(&mut window, 1_000, 1), None);
+        // A later revision, or a raised base.
+        assert_eq!(take(&mut window, 5_000, 1), Some((5_000, 1)));
+        // An earlier reading that comes late.
+        assert_eq!(take(&mut window, 1_000, 1), Some((5_001, 1)));
     }
 }

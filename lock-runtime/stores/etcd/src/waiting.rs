@@ -171,8 +171,8 @@ impl Inner {
             tokens => {
                 let flight = Arc::new(live.begin(vec![child.owner]).await);
                 let is_shared = child.permits.is_some();
-                let (owner, revision) = (child.owner, listing.revision);
-                let minted = self.mint(live, node, owner, tokens, revision, is_shared, &flight);
+                let (owner, source) = (child.owner, listing.source());
+                let minted = self.mint(live, node, owner, tokens, source, is_shared, &flight);
                 match minted.await? {
                     Some((first, _)) => Some(first),
                     None => return Ok(()),
