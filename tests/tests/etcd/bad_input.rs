@@ -122,15 +122,37 @@ async fn health_tells_of_a_cluster_of_one() {
     };
     assert!(server.version.starts_with("3."), "{server:?}");
     let findings: Vec<String> = server.findings.iter().map(ToString::to_string).collect();
+    let of_version = usize::from(is_before_3_5_13(&server.version));
     assert!(
-        findings.len() == 1 && findings[0].contains("cluster of one"),
+        findings.len() == 1 + of_version && findings[of_version].contains("cluster of one"),
         "{findings:?}"
     );
     let three = EtcdCluster::three().await;
     let client = crate::client(&three.url("")).await;
     for server in client.health().await.unwrap().servers {
-        assert!(server.findings.is_empty(), "{server:?}");
+        let of_version = usize::from(is_before_3_5_13(&server.version));
+        assert_eq!(server.findings.len(), of_version, "{server:?}");
         assert_eq!(server.replicas, Some(2));
+    }
+}
+
+fn is_before_3_5_13(version: &str) -> bool {
+    let parts: Vec<u32> = version.split('.').map_while(|it| it.parse().ok()).collect();
+    parts < vec![3, 5, 13]
+}
+
+#[tokio::test]
+async fn health_tells_of_members_whose_leader_may_revoke_leases_early() {
+    let servers = EtcdCluster::three().await;
+    let client = client(&servers.url("")).await;
+    let health = client.health().await.unwrap();
+    assert_eq!(health.servers.len(), 3);
+    for server in health.servers {
+        let mut findings = server.findings.iter().map(ToString::to_string);
+        let told = findings.find(|finding| finding.contains("15247"));
+        let is_told = told.is_some_and(|told| told.contains("3.5.13") && told.contains("fencing"));
+        assert!(!server.version.is_empty(), "{server:?}");
+        assert_eq!(is_told, is_before_3_5_13(&server.version), "{server:?}");
     }
 }
 

@@ -46,7 +46,13 @@ async fn a_token_that_the_servers_have_forgotten_is_asked_for_again() {
 async fn users_without_rights_or_passwords_are_told_what_to_do() {
     let servers = EtcdCluster::with_users(1).await;
     let url = servers.url("");
-    client(&url).await.lock("k").run(async {}).await.unwrap();
+    let client = client(&url).await;
+    client.lock("k").run(async {}).await.unwrap();
+    // What a user may not know is no failure.
+    for server in client.health().await.unwrap().servers {
+        let findings: Vec<String> = server.findings.iter().map(ToString::to_string).collect();
+        assert!(!findings.concat().contains("answer"), "{findings:?}");
+    }
     for (other, says) in [
         (url.replace("app:app@", ""), "give the URL one"),
         (

@@ -61,6 +61,13 @@ impl Status {
             || self.message.contains("invalid auth token")
     }
 
+    /// Who asks may not know, or is not known.
+    pub(crate) fn is_about_rights(&self) -> bool {
+        self.code == code::DENIED
+            || self.wants_login()
+            || self.message.contains("user name is empty")
+    }
+
     pub(crate) fn is_lease_gone(&self) -> bool {
         self.code == code::NOT_FOUND && self.message.contains("lease not found")
     }

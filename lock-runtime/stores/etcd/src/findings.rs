@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use lock_store::{Clock, Finding, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::connection::Live;
 use crate::dial::error_of;
 use crate::errors::{Fault, gone, silent, strange};
-use crate::grpc::Channel;
+use crate::grpc::{CallError, Channel};
 use crate::store::Inner;
 use crate::transport::Transport;
 use crate::url::Host;
@@ -26,6 +27,9 @@ const QUOTA: i64 = 2 << 30;
 /// A cluster with so many revisions has been compacted, if it ever is.
 const MANY: i64 = 100_000;
 const NO_SPACE: i32 = 1;
+/// Before this version of 3.5, a leader that was replaced while it stood still may revoke leases
+/// that its successor has prolonged (etcd's issue 15247). No version of 3.4 is known to be mended.
+const REVOKES_NO_MORE: (u32, u32, u32) = (3, 5, 13);
 
 impl Inner {
     pub(crate) async fn servers(
@@ -38,10 +42,11 @@ impl Inner {
         let of_cluster = of_cluster.unwrap_or_default();
         let ask = |host: &Host| {
             let host = host.clone();
+            let token = live.identity.token();
             async move {
                 let sent = self.clock.now();
                 // On the client's own runtime: who asks may have none.
-                let asked = ask(self.clock.clone(), transport.clone(), host.clone());
+                let asked = ask(self.clock.clone(), transport.clone(), host.clone(), token);
                 let mut running = JoinSet::new();
                 running.spawn_on(asked, self.clock.handle());
                 let answer = self.clock.by(by, running.join_next()).await;
@@ -126,11 +131,17 @@ impl Inner {
 
 /// What one member says.
 struct MemberSaid {
-    status: StatusReply,
+    /// `None`: this user may not know.
+    status: Option<StatusReply>,
     metrics: String,
 }
 
-async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<MemberSaid, StoreError> {
+async fn ask(
+    clock: Clock,
+    transport: Transport,
+    host: Host,
+    token: Option<HeaderValue>,
+) -> Result<MemberSaid, StoreError> {
     let server = host.to_string();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
     let mut found = lookup_host((host.name.clone(), host.port))
@@ -148,9 +159,14 @@ async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<MemberSai
         let _ = connection.await;
     });
     let channel = Channel::new(send, format!("{}://{host}", transport.scheme()));
-    let status = channel.unary(path::STATUS, None, &StatusRequest {}).await;
+    let status = channel.unary(path::STATUS, token, &StatusRequest {}).await;
     driven.abort();
-    let status: StatusReply = status.map_err(|error| error_of(error, &server))?;
+    // With users, some versions tell it to nobody but root.
+    let status: Option<StatusReply> = match status {
+        Ok(status) => Some(status),
+        Err(CallError::Status(status)) if status.is_about_rights() => None,
+        Err(error) => return Err(error_of(error, &server)),
+    };
     // Where they can't be read, less is known.
     let metrics = match transport.connect(&host.name, address, false).await {
         Ok(mut stream) => {
@@ -176,15 +192,34 @@ fn metric(metrics: &str, name: &str) -> Option<i64> {
     Some(value as i64)
 }
 
+/// What a version means for holds whose leader stands still.
+fn about_revoking(version: &str) -> Option<Finding> {
+    let mut parts = version.split(['.', '-', '+']);
+    let mut part = || parts.next()?.parse().ok();
+    let version = (part()?, part()?, part()?);
+    (version < REVOKES_NO_MORE).then(|| {
+        Finding::other(
+            "a leader of this version that is replaced while it stands still may end locks before \
+             their leases when it comes back (etcd's issue 15247), so that two hold one; use etcd \
+             3.5.13 or later, and fencing tokens until then"
+                .to_owned(),
+        )
+    })
+}
+
 fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) {
     let MemberSaid { status, metrics } = said;
     health.round_trip = round_trip;
-    health.version.clone_from(&status.version);
-    health.role = match status.leader {
-        0 => Role::Unknown,
-        _ => Role::Master,
+    let leads = status.as_ref().map(|status| status.leader != 0);
+    health.role = match leads {
+        Some(true) => Role::Master,
+        Some(false) | None => Role::Unknown,
     };
-    if status.leader == 0 {
+    if let Some(status) = status {
+        health.version.clone_from(&status.version);
+        health.findings.extend(about_revoking(&status.version));
+    }
+    if leads == Some(false) {
         health.findings.push(Finding::other(
             "it has no leader: it is cut off from the others, or no majority of the members runs"
                 .to_owned(),
@@ -192,7 +227,7 @@ fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) 
     }
     let quota = metric(metrics, "etcd_server_quota_backend_bytes").filter(|quota| *quota > 0);
     let quota = quota.unwrap_or(QUOTA);
-    if status.size > quota / 10 * 8 {
+    if let Some(status) = status.as_ref().filter(|it| it.size > quota / 10 * 8) {
         health.findings.push(Finding::other(format!(
             "{} of the {} bytes of its quota are used, and it takes no locks when all are; compact \
              and defragment it, or raise `--quota-backend-bytes`",
@@ -205,7 +240,7 @@ fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) 
         .count();
     let knows_peers = !metrics.is_empty();
     health.replicas = knows_peers.then(|| u32::try_from(peers).unwrap_or(u32::MAX));
-    if knows_peers && peers == 0 && status.leader != 0 {
+    if knows_peers && peers == 0 && leads != Some(false) {
         health.findings.push(Finding::other(
             "it is a cluster of one: without it there are no locks, and with its disk they are \
              lost; run three or five members"
@@ -217,6 +252,22 @@ fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_before_3_5_13_are_told_to_revoke_leases_early() {
+        for (version, is_told) in [
+            ("3.4.23", true),
+            ("3.4.99", true),
+            ("3.5.12", true),
+            ("3.5.13-rc.0", false),
+            ("3.5.13", false),
+            ("3.6.0-alpha.0", false),
+            ("4.0.0", false),
+            ("unknown", false),
+        ] {
+            assert_eq!(about_revoking(version).is_some(), is_told, "{version}");
+        }
+    }
 
     #[test]
     fn numbers_are_read_from_metrics() {
