@@ -196,8 +196,15 @@ impl Inner {
         if listing.is_foreign {
             return self.undo(live, node, &child, Acquired::Conflict).await;
         }
+        if child.is_spent() {
+            self.busy.lock().insert(node.clone(), sent);
+            let rank = listing.rank(child.permits, Some(&child));
+            let refused = self.undo(live, node, &child, busy(&rank, false)).await?;
+            self.remove_spent(live, node).await?;
+            return Ok(refused);
+        }
         for _ in 0..LOOKS {
-            let rank = listing.rank(child.permits, Some(child.place));
+            let rank = listing.rank(child.permits, Some(&child));
             let obstacle = match &rank.standing {
                 ChildStanding::OtherKind => {
                     return self.undo(live, node, &child, Acquired::Conflict).await;
@@ -230,6 +237,15 @@ impl Inner {
         }
         // It asks again.
         Ok(Acquired::Busy(Busy::new(None, true)))
+    }
+
+    /// Removes the node of a key whose counter is at its end: the next one counts from zero. While
+    /// it has children, the server refuses that, and whoever asks then does the same.
+    pub(crate) async fn remove_spent(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+        match self.delete(live, &node.path).await {
+            Ok(_) | Err(Fault::Refused(code::NOT_EMPTY)) => Ok(()),
+            Err(fault) => Err(fault),
+        }
     }
 
     async fn undo(

@@ -10,6 +10,7 @@ pub(crate) mod code {
     pub(crate) const BAD_VERSION: i32 = -103;
     pub(crate) const NODE_EXISTS: i32 = -110;
     pub(crate) const EPHEMERAL_PARENT: i32 = -108;
+    pub(crate) const NOT_EMPTY: i32 = -111;
     pub(crate) const EXPIRED: i32 = -112;
     pub(crate) const AUTH_FAILED: i32 = -115;
     pub(crate) const MOVED: i32 = -118;

@@ -124,7 +124,7 @@ impl Inner {
     /// The child with which this claim is held.
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
         let child = Self::find_any(listing, claim.owner, claim.permits)?;
-        let rank = listing.rank(child.permits, Some(child.place));
+        let rank = listing.rank(child.permits, Some(child));
         (rank.standing == ChildStanding::Holds).then(|| child.clone())
     }
 
@@ -162,7 +162,7 @@ impl Inner {
             self.holds.lock().remove(&node, owner);
             return Ok(Released::NotHeld);
         };
-        let rank = listing.rank(child.permits, Some(child.place));
+        let rank = listing.rank(child.permits, Some(child));
         let deleted = self.delete(live, &node.child(&child.name)).await?;
         self.holds.lock().remove(&node, owner);
         Ok(said(deleted && rank.standing == ChildStanding::Holds))

@@ -132,7 +132,7 @@ impl Inner {
                     self.holds.lock().forget(node, child);
                     continue;
                 }
-                match listing.rank(child.permits, Some(child.place)).standing {
+                match listing.rank(child.permits, Some(child)).standing {
                     ChildStanding::Holds => {
                         self.hand_over(live, node, child, &listing, sent).await?
                     }
