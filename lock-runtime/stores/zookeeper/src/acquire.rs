@@ -140,6 +140,7 @@ impl Inner {
         let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
         if given_up.is_so() {
             self.delete(live, &path).await?;
+            return Err(Fault::GivenUp);
         }
         Ok(((child, czxid), listing))
     }
@@ -225,7 +226,9 @@ impl Inner {
                 self.busy.lock().insert(node.clone(), sent);
                 return self.undo(live, node, &child, busy(&rank, false)).await;
             }
-            self.wait(live, node, request, &child, czxid);
+            if !self.wait(live, node, request, &child, czxid) {
+                return Ok(busy(&rank, false));
+            }
             if self.watch(live, node, obstacle).await? {
                 return Ok(busy(&rank, true));
             }
@@ -278,7 +281,7 @@ impl Inner {
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
-            match holds.get(node, child.owner) {
+            let is_there = match holds.get(node, child.owner) {
                 Some(own) if own.child.name == child.name => {
                     own.part = OwnPart::Holds(match own.part {
                         OwnPart::Holds(before) => before.max(ends),
@@ -287,6 +290,7 @@ impl Inner {
                             ends
                         }
                     });
+                    true
                 }
                 _ => holds.set(
                     node,
@@ -296,8 +300,12 @@ impl Inner {
                         part: OwnPart::Holds(ends),
                         czxid,
                         window: None,
+                        renaming: None,
                     },
                 ),
+            };
+            if !is_there {
+                return Ok(None);
             }
         }
         self.ends.notify_one();
@@ -316,7 +324,7 @@ impl Inner {
         Ok(Some(granted))
     }
 
-    /// Notes the place.
+    /// Notes the place. False: it has ended meanwhile.
     fn wait(
         &self,
         live: &Live,
@@ -324,15 +332,18 @@ impl Inner {
         request: &Acquire,
         child: &Child,
         czxid: Option<i64>,
-    ) {
+    ) -> bool {
         let part = OwnPart::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,
             tokens: request.tokens,
         };
         let mut holds = self.holds.lock();
-        match holds.get(node, child.owner) {
-            Some(own) if own.child.name == child.name => own.part = part,
+        let is_there = match holds.get(node, child.owner) {
+            Some(own) if own.child.name == child.name => {
+                own.part = part;
+                true
+            }
             _ => holds.set(
                 node,
                 Own {
@@ -341,11 +352,13 @@ impl Inner {
                     part,
                     czxid,
                     window: None,
+                    renaming: None,
                 },
             ),
-        }
+        };
         drop(holds);
         self.ends.notify_one();
+        is_there
     }
 }
 

@@ -44,6 +44,7 @@ impl Inner {
             while !me.session.is_closed() && !me.try_bury(&path, session).await {
                 me.clock.sleep_until(me.clock.now() + PAUSE).await;
             }
+            me.holds.lock().forget_buried(&path);
             me.burials.send_modify(|burials| *burials -= 1);
         });
     }

@@ -282,6 +282,9 @@ impl Inner {
     ) -> Carried<Option<(Child, Stat)>> {
         let is_it = |child: &&Child| is_claimed(child, owner, permits);
         for child in listing.children.iter().filter(is_it) {
+            if self.holds.lock().is_buried(&node.child(&child.name)) {
+                continue;
+            }
             if let Some(stat) = self.stat_of(live, &node.child(&child.name)).await? {
                 return Ok(Some((child.clone(), stat)));
             }
