@@ -261,16 +261,6 @@ impl Inner {
         gone_before(live.send(wire::delete(path)).reply().await.map(drop))
     }
 
-    /// The child of this owner in a listing, of whichever session.
-    pub(crate) fn find_any(
-        listing: &Listing,
-        owner: Owner,
-        permits: Option<Permits>,
-    ) -> Option<&Child> {
-        let is_it = |child: &&Child| is_claimed(child, owner, permits);
-        listing.children.iter().find(is_it)
-    }
-
     /// The child of this owner in a listing, if it is of this session.
     pub(crate) async fn find(
         &self,
@@ -294,7 +284,7 @@ impl Inner {
 }
 
 /// Whether a child is that of a claim.
-fn is_claimed(child: &Child, owner: Owner, permits: Option<Permits>) -> bool {
+pub(crate) fn is_claimed(child: &Child, owner: Owner, permits: Option<Permits>) -> bool {
     let is_ours = !child.kept && !child.is_foreign;
     is_ours && child.owner == owner && is_part(child.permits, permits)
 }
