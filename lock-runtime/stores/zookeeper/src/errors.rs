@@ -4,6 +4,8 @@ use lock_store::{StoreError, StoreErrorKind};
 
 /// The server's numbers for errors.
 pub(crate) mod code {
+    /// Of the parts of a transaction behind the one that failed.
+    pub(crate) const ROLLED_BACK: i32 = -2;
     pub(crate) const UNIMPLEMENTED: i32 = -6;
     pub(crate) const NO_NODE: i32 = -101;
     pub(crate) const NO_AUTH: i32 = -102;

@@ -62,6 +62,12 @@ impl Own {
         }
     }
 
+    /// Its name, and the one that it may have by now.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = [Some(&self.child.name), self.renaming.as_ref()];
+        names.into_iter().flatten().cloned().collect()
+    }
+
     pub(crate) fn waits(&self) -> bool {
         matches!(self.part, OwnPart::Waits { .. })
     }
@@ -207,10 +213,10 @@ impl Holds {
         self.own.retain(|(node, _), own| {
             let ended = has_ended(own);
             if ended {
-                for name in [Some(&own.child.name), own.renaming.as_ref()] {
-                    let path = name.map(|name| node.child(name));
-                    self.buried.extend(path.clone());
-                    paths.extend(path.map(|path| (path, Some(own.session))));
+                for name in own.names() {
+                    let path = node.child(&name);
+                    self.buried.insert(path.clone());
+                    paths.push((path, Some(own.session)));
                 }
             }
             !ended

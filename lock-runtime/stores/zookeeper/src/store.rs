@@ -246,14 +246,7 @@ impl Inner {
 
     /// Whether this child is of the session. Its name says that it is of this owner.
     pub(crate) async fn stat_of(&self, live: &Live, path: &str) -> Carried<Option<Stat>> {
-        match live.send(wire::exists(path)).reply().await {
-            Ok(reply) => {
-                let stat = reply.read(wire::only_stat)?;
-                Ok((stat.owner == live.session).then_some(stat))
-            }
-            Err(Fault::Refused(code::NO_NODE)) => Ok(None),
-            Err(fault) => Err(fault),
-        }
+        live.own_stat(live.send(wire::exists(path)).reply().await)
     }
 
     /// Deletes a child. False if it was gone.

@@ -120,9 +120,9 @@ impl Inner {
                         wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.
-                    MultiPart::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
+                    MultiPart::Failed(0 | code::NO_NODE | code::ROLLED_BACK) => is_done = false,
                     MultiPart::Failed(code) => return Err(Fault::Refused(code)),
-                    MultiPart::Done => return Err(Fault::Unreadable),
+                    MultiPart::Done | MultiPart::Written(_) => return Err(Fault::Unreadable),
                 }
             }
             if is_done {
@@ -178,6 +178,3 @@ fn refused(wishes: &[KeyWish<'_>], listings: &[Listing]) -> Option<AcquiredAll> 
         }
     })
 }
-
-/// What is said of the parts of a transaction beside the one that failed.
-const ROLLED_BACK: i32 = -2;
