@@ -204,6 +204,10 @@ impl Inner {
             self.remove_spent(live, node).await?;
             return Ok(refused);
         }
+        let Some((child, czxid)) = self.one_child(live, node, &listing, (child, czxid)).await?
+        else {
+            return Ok(Acquired::Busy(Busy::new(None, false)));
+        };
         for _ in 0..LOOKS {
             let rank = listing.rank(child.permits, Some(&child));
             let obstacle = match &rank.standing {
@@ -240,6 +244,31 @@ impl Inner {
         }
         // It asks again.
         Ok(Acquired::Busy(Busy::new(None, true)))
+    }
+
+    /// The first child of a request. An attempt whose reply was lost may have left one before the
+    /// child that is known: then that one is deleted. `None`: both are gone.
+    async fn one_child(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        listing: &Listing,
+        (child, czxid): MadeChild,
+    ) -> Carried<Option<MadeChild>> {
+        let (owner, permits) = (child.owner, child.permits);
+        let mut all = listing.claimed(owner, permits);
+        if all.all(|other| !other.is_before(&child)) {
+            return Ok(Some((child, czxid)));
+        }
+        let Some((first, stat)) = self.find(live, node, listing, owner, permits).await? else {
+            return Ok(None);
+        };
+        if !first.is_before(&child) {
+            return Ok(Some((child, czxid)));
+        }
+        self.holds.lock().forget(node, &child);
+        self.delete(live, &node.child(&child.name)).await?;
+        Ok(Some((first, Some(stat.czxid))))
     }
 
     /// Removes the node of a key whose counter is at its end: the next one counts from zero. While
@@ -292,17 +321,23 @@ impl Inner {
                     });
                     true
                 }
-                _ => holds.set(
-                    node,
-                    Own {
-                        child: child.clone(),
-                        session: live.session,
-                        part: OwnPart::Holds(ends),
-                        czxid,
-                        window: None,
-                        renaming: None,
-                    },
-                ),
+                _ => {
+                    // Whoever is behind may have listed them before this held.
+                    if listing.children.iter().any(|other| child.is_before(other)) {
+                        self.signal(live, node, child);
+                    }
+                    holds.set(
+                        node,
+                        Own {
+                            child: child.clone(),
+                            session: live.session,
+                            part: OwnPart::Holds(ends),
+                            czxid,
+                            window: None,
+                            renaming: None,
+                        },
+                    )
+                }
             };
             if !is_there {
                 return Ok(None);

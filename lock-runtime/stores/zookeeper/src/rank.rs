@@ -5,7 +5,7 @@
 //! do so whatever happens to the others: those before it can only become fewer.
 
 use lock_store::rules::{HeldPart, HoldId, Holders};
-use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
+use lock_store::{FoundHolder, Holder, Instant, LockFound, Owner, Permits};
 
 use crate::names::Child;
 use crate::wire::Stat;
@@ -146,8 +146,31 @@ impl Listing {
         found
     }
 
+    /// The children of a claim, in their order: one, unless replies were lost.
+    pub(crate) fn claimed(
+        &self,
+        owner: Owner,
+        permits: Option<Permits>,
+    ) -> impl Iterator<Item = &Child> {
+        let is_it = move |child: &&Child| {
+            let is_ours = !child.kept && !child.is_foreign;
+            is_ours && child.owner == owner && is_part(child.permits, permits)
+        };
+        self.children.iter().filter(is_it)
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<&Child> {
         self.children.iter().find(|child| child.name == name)
+    }
+}
+
+/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
+/// that was sent around the same time.
+pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+    match (has, says) {
+        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
+        (Some(has), Some(says)) => has.count == says.count,
+        (has, says) => has == says,
     }
 }
 
@@ -166,7 +189,7 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 mod tests {
     use super::*;
     use crate::names::{ChildPlace, Layout};
-    use lock_store::{ClientId, Owner};
+    use lock_store::ClientId;
 
     const READ: Option<Permits> = Some(Permits::READ);
     const WRITE: Option<Permits> = Some(Permits::WRITE);

@@ -12,8 +12,8 @@ use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::holds::{Own, OwnPart};
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing};
-use crate::store::{Carried, Inner, is_claimed, is_part};
+use crate::rank::{ChildStanding, Listing, is_part};
+use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
 
 impl Inner {
@@ -200,7 +200,7 @@ impl Inner {
         let listing = self.list_all_done(live, &node).await?;
         // Each attempt may have made one.
         let mut ended = false;
-        for child in claimed(&listing, owner, permits) {
+        for child in listing.claimed(owner, permits) {
             let rank = listing.rank(child.permits, Some(child));
             let deleted = self.delete(live, &node.child(&child.name)).await?;
             ended |= deleted && rank.standing == ChildStanding::Holds;
@@ -376,16 +376,6 @@ impl Inner {
 /// The children whose end an operation has sent.
 pub(crate) type SentEnds = Mutex<HashSet<String>>;
 
-/// The children of this claim, in their order.
-fn claimed(
-    listing: &Listing,
-    owner: Owner,
-    permits: Option<Permits>,
-) -> impl Iterator<Item = &Child> {
-    let is_it = move |child: &&Child| is_claimed(child, owner, permits);
-    listing.children.iter().filter(is_it)
-}
-
 /// What is to be deleted, so that a claim is not held: the child that holds, which is the `known`
 /// one if that does, and what other attempts have left. `None`: it is not held.
 fn to_end(
@@ -394,7 +384,7 @@ fn to_end(
     permits: Option<Permits>,
     known: Option<&str>,
 ) -> Option<(Child, Vec<Child>)> {
-    let mut all: Vec<Child> = claimed(listing, owner, permits).cloned().collect();
+    let mut all: Vec<Child> = listing.claimed(owner, permits).cloned().collect();
     let holds = |child: &Child| {
         let rank = listing.rank(child.permits, Some(child));
         rank.standing == ChildStanding::Holds
@@ -466,6 +456,6 @@ mod tests {
         // What only waits is not held.
         let waiting = listing(&[(2, None), (1, None)]);
         assert!(to_end(&waiting, owner(1), None, None).is_none());
-        assert_eq!(claimed(&waiting, owner(1), None).count(), 1);
+        assert_eq!(waiting.claimed(owner(1), None).count(), 1);
     }
 }

@@ -263,8 +263,7 @@ impl Inner {
         owner: Owner,
         permits: Option<Permits>,
     ) -> Carried<Option<(Child, Stat)>> {
-        let is_it = |child: &&Child| is_claimed(child, owner, permits);
-        for child in listing.children.iter().filter(is_it) {
+        for child in listing.claimed(owner, permits) {
             if self.holds.lock().is_buried(&node.child(&child.name)) {
                 continue;
             }
@@ -273,22 +272,6 @@ impl Inner {
             }
         }
         Ok(None)
-    }
-}
-
-/// Whether a child is that of a claim.
-pub(crate) fn is_claimed(child: &Child, owner: Owner, permits: Option<Permits>) -> bool {
-    let is_ours = !child.kept && !child.is_foreign;
-    is_ours && child.owner == owner && is_part(child.permits, permits)
-}
-
-/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
-/// that was sent around the same time.
-pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
-    match (has, says) {
-        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
-        (Some(has), Some(says)) => has.count == says.count,
-        (has, says) => has == says,
     }
 }
 
