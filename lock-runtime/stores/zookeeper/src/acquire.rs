@@ -140,6 +140,7 @@ impl Inner {
         let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
         if given_up.is_so() {
             self.delete(live, &path).await?;
+            return Err(Fault::GivenUp);
         }
         Ok(((child, czxid), listing))
     }
@@ -196,8 +197,19 @@ impl Inner {
         if listing.is_foreign {
             return self.undo(live, node, &child, Acquired::Conflict).await;
         }
+        if child.is_spent() {
+            self.busy.lock().insert(node.clone(), sent);
+            let rank = listing.rank(child.permits, Some(&child));
+            let refused = self.undo(live, node, &child, busy(&rank, false)).await?;
+            self.remove_spent(live, node).await?;
+            return Ok(refused);
+        }
+        let Some((child, czxid)) = self.one_child(live, node, &listing, (child, czxid)).await?
+        else {
+            return Ok(Acquired::Busy(Busy::new(None, false)));
+        };
         for _ in 0..LOOKS {
-            let rank = listing.rank(child.permits, Some(child.place));
+            let rank = listing.rank(child.permits, Some(&child));
             let obstacle = match &rank.standing {
                 ChildStanding::OtherKind => {
                     return self.undo(live, node, &child, Acquired::Conflict).await;
@@ -218,7 +230,9 @@ impl Inner {
                 self.busy.lock().insert(node.clone(), sent);
                 return self.undo(live, node, &child, busy(&rank, false)).await;
             }
-            self.wait(live, node, request, &child, czxid);
+            if !self.wait(live, node, request, &child, czxid) {
+                return Ok(busy(&rank, false));
+            }
             if self.watch(live, node, obstacle).await? {
                 return Ok(busy(&rank, true));
             }
@@ -230,6 +244,40 @@ impl Inner {
         }
         // It asks again.
         Ok(Acquired::Busy(Busy::new(None, true)))
+    }
+
+    /// The first child of a request. An attempt whose reply was lost may have left one before the
+    /// child that is known: then that one is deleted. `None`: both are gone.
+    async fn one_child(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        listing: &Listing,
+        (child, czxid): MadeChild,
+    ) -> Carried<Option<MadeChild>> {
+        let (owner, permits) = (child.owner, child.permits);
+        let mut all = listing.claimed(owner, permits);
+        if all.all(|other| !other.is_before(&child)) {
+            return Ok(Some((child, czxid)));
+        }
+        let Some((first, stat)) = self.find(live, node, listing, owner, permits).await? else {
+            return Ok(None);
+        };
+        if !first.is_before(&child) {
+            return Ok(Some((child, czxid)));
+        }
+        self.holds.lock().forget(node, &child);
+        self.delete(live, &node.child(&child.name)).await?;
+        Ok(Some((first, Some(stat.czxid))))
+    }
+
+    /// Removes the node of a key whose counter is at its end: the next one counts from zero. While
+    /// it has children, the server refuses that, and whoever asks then does the same.
+    pub(crate) async fn remove_spent(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+        match self.delete(live, &node.path).await {
+            Ok(_) | Err(Fault::Refused(code::NOT_EMPTY)) => Ok(()),
+            Err(fault) => Err(fault),
+        }
     }
 
     async fn undo(
@@ -262,7 +310,7 @@ impl Inner {
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
-            match holds.get(node, child.owner) {
+            let is_there = match holds.get(node, child.owner) {
                 Some(own) if own.child.name == child.name => {
                     own.part = OwnPart::Holds(match own.part {
                         OwnPart::Holds(before) => before.max(ends),
@@ -271,17 +319,28 @@ impl Inner {
                             ends
                         }
                     });
+                    true
                 }
-                _ => holds.set(
-                    node,
-                    Own {
-                        child: child.clone(),
-                        session: live.session,
-                        part: OwnPart::Holds(ends),
-                        czxid,
-                        window: None,
-                    },
-                ),
+                _ => {
+                    // Whoever is behind may have listed them before this held.
+                    if listing.children.iter().any(|other| child.is_before(other)) {
+                        self.signal(live, node, child);
+                    }
+                    holds.set(
+                        node,
+                        Own {
+                            child: child.clone(),
+                            session: live.session,
+                            part: OwnPart::Holds(ends),
+                            czxid,
+                            window: None,
+                            renaming: None,
+                        },
+                    )
+                }
+            };
+            if !is_there {
+                return Ok(None);
             }
         }
         self.ends.notify_one();
@@ -300,7 +359,7 @@ impl Inner {
         Ok(Some(granted))
     }
 
-    /// Notes the place.
+    /// Notes the place. False: it has ended meanwhile.
     fn wait(
         &self,
         live: &Live,
@@ -308,15 +367,18 @@ impl Inner {
         request: &Acquire,
         child: &Child,
         czxid: Option<i64>,
-    ) {
+    ) -> bool {
         let part = OwnPart::Waits {
             ends: request.wait.map(|wait| self.clock.now() + wait),
             first_lease: request.first_lease,
             tokens: request.tokens,
         };
         let mut holds = self.holds.lock();
-        match holds.get(node, child.owner) {
-            Some(own) if own.child.name == child.name => own.part = part,
+        let is_there = match holds.get(node, child.owner) {
+            Some(own) if own.child.name == child.name => {
+                own.part = part;
+                true
+            }
             _ => holds.set(
                 node,
                 Own {
@@ -325,11 +387,13 @@ impl Inner {
                     part,
                     czxid,
                     window: None,
+                    renaming: None,
                 },
             ),
-        }
+        };
         drop(holds);
         self.ends.notify_one();
+        is_there
     }
 }
 

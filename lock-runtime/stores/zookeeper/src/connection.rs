@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::errors::{Fault, code, gone, silent};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SessionTrust;
-use crate::wire::{self, NodeRequest, ReplyHeader, RequestVerb};
+use crate::wire::{self, NodeRequest, ReplyHeader, RequestVerb, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
@@ -87,6 +87,18 @@ impl Live {
     /// Between two heartbeats.
     fn pause(&self) -> Duration {
         (self.timeout / BEATS).min(LONGEST_PAUSE)
+    }
+
+    /// What a reply to [`wire::exists`] says of a child, if it is there and of this session.
+    pub(crate) fn own_stat(&self, reply: Result<NodeReply, Fault>) -> Result<Option<Stat>, Fault> {
+        match reply {
+            Ok(reply) => {
+                let stat = reply.read(wire::only_stat)?;
+                Ok((stat.owner == self.session).then_some(stat))
+            }
+            Err(Fault::Refused(code::NO_NODE)) => Ok(None),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Until when no server can have ended the session.

@@ -9,8 +9,9 @@ use lock_store::{
     Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
-use crate::errors::{code, of_code};
+use crate::errors::{Fault, code, of_code};
 use crate::names::Layout;
+use crate::release::SentEnds;
 use crate::store::ZooKeeperStore;
 use crate::wire;
 
@@ -50,7 +51,8 @@ impl Store for ZooKeeperStore {
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
         Box::pin(async move {
             let requests = &requests;
-            let release = async |live: Arc<_>| self.0.release(&live, requests).await;
+            let sent = &SentEnds::default();
+            let release = async |live: Arc<_>| self.0.release(&live, requests, sent).await;
             self.carry_out(by, release).await
         })
     }
@@ -123,9 +125,14 @@ impl Store for ZooKeeperStore {
             if self.settings.chroot.is_empty() {
                 return Ok(());
             }
-            let look = async |live: Arc<crate::connection::Live>| {
-                let looked = live.send(wire::exists(&self.settings.chroot)).reply().await;
-                Ok(looked.is_ok())
+            let look = async |live: Arc<crate::connection::Live>| match live
+                .send(wire::exists(&self.settings.chroot))
+                .reply()
+                .await
+            {
+                Ok(_) => Ok(true),
+                Err(Fault::Refused(code::NO_NODE)) => Ok(false),
+                Err(fault) => Err(fault),
             };
             let found = self.carry_out(by, look).await;
             match found.map_err(|failure: Failure| failure.error)?.value {

@@ -13,7 +13,7 @@ use crate::names::{Child, KeyNode};
 use crate::store::Inner;
 use crate::wire;
 
-/// The pause after a deletion that has failed, and the limit of one.
+/// The first pause after a deletion that has failed, and the limit of one and of a pause.
 const PAUSE: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -41,9 +41,12 @@ impl Inner {
         let me = Arc::clone(self);
         self.burials.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
+            let mut pause = PAUSE;
             while !me.session.is_closed() && !me.try_bury(&path, session).await {
-                me.clock.sleep_until(me.clock.now() + PAUSE).await;
+                me.clock.sleep_until(me.clock.now() + pause).await;
+                pause = (pause * 2).min(LIMIT);
             }
+            me.holds.lock().forget_buried(&path);
             me.burials.send_modify(|burials| *burials -= 1);
         });
     }

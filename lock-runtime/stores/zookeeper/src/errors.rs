@@ -4,12 +4,15 @@ use lock_store::{StoreError, StoreErrorKind};
 
 /// The server's numbers for errors.
 pub(crate) mod code {
+    /// Of the parts of a transaction behind the one that failed.
+    pub(crate) const ROLLED_BACK: i32 = -2;
     pub(crate) const UNIMPLEMENTED: i32 = -6;
     pub(crate) const NO_NODE: i32 = -101;
     pub(crate) const NO_AUTH: i32 = -102;
     pub(crate) const BAD_VERSION: i32 = -103;
     pub(crate) const NODE_EXISTS: i32 = -110;
     pub(crate) const EPHEMERAL_PARENT: i32 = -108;
+    pub(crate) const NOT_EMPTY: i32 = -111;
     pub(crate) const EXPIRED: i32 = -112;
     pub(crate) const AUTH_FAILED: i32 = -115;
     pub(crate) const MOVED: i32 = -118;

@@ -3,7 +3,7 @@
 //! No server ends a lease: a session lasts as long as its client lives. So the client itself ends
 //! its holds whose lease is over, and its places whose wait is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use lock_store::{Instant, Owner};
@@ -50,6 +50,8 @@ pub(crate) struct Own {
     pub(crate) czxid: Option<i64>,
     /// `None`: it has had no token yet.
     pub(crate) window: Option<ZxidWindow>,
+    /// Another name that it may have by now: the reply to its change is not there yet.
+    pub(crate) renaming: Option<String>,
 }
 
 impl Own {
@@ -58,6 +60,12 @@ impl Own {
             OwnPart::Holds(ends) => Some(ends),
             OwnPart::Waits { ends, .. } => ends,
         }
+    }
+
+    /// Its name, and the one that it may have by now.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = [Some(&self.child.name), self.renaming.as_ref()];
+        names.into_iter().flatten().cloned().collect()
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -75,6 +83,9 @@ pub(crate) struct Holds {
     watched: HashMap<String, Vec<KeyNode>>,
     /// Children of no owner, which keep a key taken for a while.
     kept: HashMap<String, Option<Instant>>,
+    /// Children that have ended here and are being deleted. They may still be listed, and are
+    /// never taken up again: the deletion would end what was granted with them.
+    buried: HashSet<String>,
 }
 
 impl Holds {
@@ -82,8 +93,22 @@ impl Holds {
         self.own.get_mut(&(node.clone(), owner))
     }
 
-    pub(crate) fn set(&mut self, node: &KeyNode, own: Own) {
-        self.own.insert((node.clone(), own.child.owner), own);
+    /// False if this child has ended.
+    pub(crate) fn set(&mut self, node: &KeyNode, own: Own) -> bool {
+        let is_there = !self.is_buried(&node.child(&own.child.name));
+        if is_there {
+            self.own.insert((node.clone(), own.child.owner), own);
+        }
+        is_there
+    }
+
+    pub(crate) fn is_buried(&self, path: &str) -> bool {
+        self.buried.contains(path)
+    }
+
+    /// It is deleted.
+    pub(crate) fn forget_buried(&mut self, path: &str) {
+        self.buried.remove(path);
     }
 
     pub(crate) fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<Own> {
@@ -188,7 +213,11 @@ impl Holds {
         self.own.retain(|(node, _), own| {
             let ended = has_ended(own);
             if ended {
-                paths.push((node.child(&own.child.name), Some(own.session)));
+                for name in own.names() {
+                    let path = node.child(&name);
+                    self.buried.insert(path.clone());
+                    paths.push((path, Some(own.session)));
+                }
             }
             !ended
         });
@@ -200,5 +229,59 @@ impl Holds {
             !ended
         });
         paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{ChildPlace, Layout};
+    use lock_store::ClientId;
+
+    fn own(renaming: Option<String>) -> Own {
+        let owner = Owner {
+            client: ClientId(1),
+            request: 1,
+        };
+        let name = Layout::Native.at_place(owner, None, false, ChildPlace(0));
+        Own {
+            child: Layout::Native
+                .child(&name)
+                .unwrap_or_else(|| unreachable!("{name}")),
+            session: 1,
+            part: OwnPart::Holds(Instant::from_nanos(5)),
+            czxid: Some(3),
+            window: None,
+            renaming,
+        }
+    }
+
+    fn node() -> KeyNode {
+        KeyNode {
+            namespace: "/n".to_owned(),
+            path: "/n/k".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_not_taken_up_again_while_it_is_deleted() {
+        let (mut holds, node, own) = (Holds::default(), node(), own(None));
+        assert!(holds.set(&node, own.clone()));
+        let path = node.child(&own.child.name);
+        let ended = holds.take_ended(Instant::from_nanos(5));
+        assert_eq!(ended, [(path.clone(), Some(1))]);
+        assert!(!holds.set(&node, own.clone()));
+        assert!(holds.get(&node, own.child.owner).is_none());
+        holds.forget_buried(&path);
+        assert!(holds.set(&node, own));
+    }
+
+    #[test]
+    fn what_ends_while_it_gets_another_name_ends_under_both() {
+        let (mut holds, node, own) = (Holds::default(), node(), own(Some("other".to_owned())));
+        let paths = [node.child(&own.child.name), node.child("other")];
+        assert!(holds.set(&node, own));
+        let ended = holds.take_ended(Instant::from_nanos(5));
+        assert_eq!(ended, paths.map(|path| (path, Some(1))));
     }
 }

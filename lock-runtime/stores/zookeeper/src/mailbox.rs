@@ -36,13 +36,18 @@ impl Inner {
             there(live.send(all).reply().await.map(drop))?;
             there(make().reply().await.map(drop))?;
         }
-        let here = wire::create(
-            &format!("{path}/{HERE}"),
-            b"",
-            self.acl(),
-            NodeKind::Ephemeral,
-        );
-        there(live.send(here).reply().await.map(drop))?;
+        let here = format!("{path}/{HERE}");
+        let listens = || live.send(wire::create(&here, b"", self.acl(), NodeKind::Ephemeral));
+        let made = listens().reply().await;
+        if matches!(made, Err(Fault::Refused(code::NODE_EXISTS))) {
+            // That of a session that is over goes with it, later than this.
+            if self.stat_of(live, &here).await?.is_none() {
+                self.delete(live, &here).await?;
+                there(listens().reply().await.map(drop))?;
+            }
+        } else {
+            made?;
+        }
         self.collect(live).await
     }
 

@@ -83,19 +83,41 @@ pub(crate) struct Child {
 
 /// The place in a key's queue: what the server appends to a name.
 ///
-/// The server counts with 32 bits, and begins again below zero. So places are compared as numbers
-/// of that circle (RFC 1982), which is right as long as the children of a key were made within
-/// 2³¹ of each other.
+/// The server counts with 32 bits, and its counter stops at the end: from there, all children get
+/// the same number, or some below zero. So the last million of them is for nobody
+/// ([`is_spent`](Self::is_spent)), and the node is made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChildPlace(pub(crate) i32);
 
+/// Places from here on are not used. As many as may be made before somebody has seen one.
+const SPENT: i32 = i32::MAX - (1 << 20);
+
 impl ChildPlace {
-    pub(crate) fn is_before(self, other: Self) -> bool {
-        self.0.wrapping_sub(other.0) < 0
+    /// Those below zero were given last.
+    pub(crate) fn order(self, other: Self) -> std::cmp::Ordering {
+        self.0.cast_unsigned().cmp(&other.0.cast_unsigned())
     }
 
-    pub(crate) fn order(self, other: Self) -> std::cmp::Ordering {
-        self.0.wrapping_sub(other.0).cmp(&0)
+    /// Whether the node's counter is so near to its end that this place says nothing reliable.
+    pub(crate) fn is_spent(self) -> bool {
+        self.0 < 0 || self.0 > SPENT
+    }
+}
+
+impl Child {
+    /// Whether it stands in the queue before this one. Two with the same place are both before
+    /// each other: so neither is the first.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        match self.place.order(other.place) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => self.name != other.name,
+            std::cmp::Ordering::Greater => false,
+        }
+    }
+
+    /// Whether it is one of ours which can hold nothing.
+    pub(crate) fn is_spent(&self) -> bool {
+        !self.is_foreign && self.place.is_spent()
     }
 }
 
@@ -279,11 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn places_go_on_where_the_servers_counter_begins_again() {
-        let last = ChildPlace(i32::MAX);
-        let next = ChildPlace(i32::MIN);
-        assert!(last.is_before(next) && !next.is_before(last));
-        assert!(ChildPlace(1).is_before(ChildPlace(2)) && !ChildPlace(2).is_before(ChildPlace(2)));
+    fn places_end_before_the_servers_counter_does() {
+        for place in [0, 1, 1 << 30, SPENT] {
+            assert!(!ChildPlace(place).is_spent(), "{place}");
+        }
+        let spent = [SPENT + 1, i32::MAX, i32::MIN, -1].map(ChildPlace);
+        assert!(spent.iter().all(|place| place.is_spent()));
+        assert!(spent.is_sorted_by(|one, other| one.order(*other).is_lt()));
     }
 
     #[test]

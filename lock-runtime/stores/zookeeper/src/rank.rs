@@ -5,9 +5,9 @@
 //! do so whatever happens to the others: those before it can only become fewer.
 
 use lock_store::rules::{HeldPart, HoldId, Holders};
-use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
+use lock_store::{FoundHolder, Holder, Instant, LockFound, Owner, Permits};
 
-use crate::names::{Child, ChildPlace};
+use crate::names::Child;
 use crate::wire::Stat;
 
 /// The children of a key's node, in their order.
@@ -78,7 +78,7 @@ impl Listing {
     fn holders<'l>(&self, children: impl Iterator<Item = &'l Child>) -> (Holders, bool) {
         let mut holders = Holders::default();
         for (at, child) in children.enumerate() {
-            if !holders.fits(child.permits) {
+            if child.is_spent() || !holders.fits(child.permits) {
                 return (holders, false);
             }
             enter(&mut holders, at, child);
@@ -86,21 +86,22 @@ impl Listing {
         (holders, true)
     }
 
-    fn before(&self, place: Option<ChildPlace>) -> impl DoubleEndedIterator<Item = &Child> {
-        let is_before = move |child: &&Child| place.is_none_or(|me| child.place.is_before(me));
+    fn before<'l>(&'l self, me: Option<&'l Child>) -> impl DoubleEndedIterator<Item = &'l Child> {
+        let is_before = move |child: &&Child| me.is_none_or(|me| child.is_before(me));
         self.children.iter().filter(is_before)
     }
 
-    /// The rank of a request with this place, or of one that comes now.
-    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
-        let (holders, all) = self.holders(self.before(place));
-        let first = self.before(place).next().filter(|_| !holders.is_empty());
+    /// The rank of a request with this child, or of one that comes now.
+    pub(crate) fn rank(&self, permits: Option<Permits>, me: Option<&Child>) -> Rank {
+        let (holders, all) = self.holders(self.before(me));
+        let first = self.before(me).next().filter(|_| !holders.is_empty());
+        let is_spent = me.is_some_and(Child::is_spent);
         let standing = if holders.is_other_kind(permits) {
             ChildStanding::OtherKind
-        } else if all && holders.fits(permits) {
+        } else if all && !is_spent && holders.fits(permits) {
             ChildStanding::Holds
         } else {
-            ChildStanding::Waits(self.obstacle(permits, place))
+            ChildStanding::Waits(self.obstacle(permits, me))
         };
         Rank {
             standing,
@@ -109,19 +110,19 @@ impl Listing {
         }
     }
 
-    fn obstacle(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Obstacle {
+    fn obstacle(&self, permits: Option<Permits>, me: Option<&Child>) -> Obstacle {
         let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
         let nearest = match permits {
-            _ if is_whole(permits) => self.before(place).next_back(),
+            _ if is_whole(permits) => self.before(me).next_back(),
             Some(part) if part.is_read_write() => {
-                self.before(place).rfind(|child| is_whole(child.permits))
+                self.before(me).rfind(|child| is_whole(child.permits))
             }
             // A part of a semaphore has room when any of those that hold the key leaves. So the
             // first that waits watches them all, and each other one the waiting one before it,
             // which writes to its child when its turn has come.
             _ => {
-                let (holders, _) = self.holders(self.before(place));
-                self.before(place).skip(holders.len()).last()
+                let (holders, _) = self.holders(self.before(me));
+                self.before(me).skip(holders.len()).last()
             }
         };
         nearest.map_or(Obstacle::Children, |child| {
@@ -145,8 +146,31 @@ impl Listing {
         found
     }
 
+    /// The children of a claim, in their order: one, unless replies were lost.
+    pub(crate) fn claimed(
+        &self,
+        owner: Owner,
+        permits: Option<Permits>,
+    ) -> impl Iterator<Item = &Child> {
+        let is_it = move |child: &&Child| {
+            let is_ours = !child.kept && !child.is_foreign;
+            is_ours && child.owner == owner && is_part(child.permits, permits)
+        };
+        self.children.iter().filter(is_it)
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<&Child> {
         self.children.iter().find(|child| child.name == name)
+    }
+}
+
+/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
+/// that was sent around the same time.
+pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+    match (has, says) {
+        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
+        (Some(has), Some(says)) => has.count == says.count,
+        (has, says) => has == says,
     }
 }
 
@@ -164,8 +188,8 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Layout;
-    use lock_store::{ClientId, Owner};
+    use crate::names::{ChildPlace, Layout};
+    use lock_store::ClientId;
 
     const READ: Option<Permits> = Some(Permits::READ);
     const WRITE: Option<Permits> = Some(Permits::WRITE);
@@ -191,7 +215,7 @@ mod tests {
     /// For each child, whether it holds the key.
     fn ranks(parts: &[Option<Permits>]) -> Vec<ChildStanding> {
         let listing = listing(parts);
-        let rank = |child: &Child| listing.rank(child.permits, Some(child.place)).standing;
+        let rank = |child: &Child| listing.rank(child.permits, Some(child)).standing;
         listing.children.iter().map(rank).collect()
     }
 
@@ -210,6 +234,39 @@ mod tests {
         ];
         assert_eq!(ranks(&parts), expected);
         assert_eq!((all.holding().len(), all.found().waiting), (1, 2));
+    }
+
+    #[test]
+    fn where_the_servers_counter_has_ended_nobody_holds() {
+        let at = |request, place| {
+            let owner = Owner {
+                client: ClientId(1),
+                request,
+            };
+            let name = Layout::Native.at_place(owner, None, false, ChildPlace(place));
+            Layout::Native.child(&name)
+        };
+        let standings = |places: &[i32]| {
+            let children = (1..)
+                .zip(places)
+                .filter_map(|(request, place)| at(request, *place));
+            let listing = Listing::new(children.collect(), Stat::default(), false);
+            let rank = |child: &Child| listing.rank(child.permits, Some(child)).standing;
+            let standings: Vec<ChildStanding> = listing.children.iter().map(rank).collect();
+            let holding = listing.holding().len();
+            (standings, holding)
+        };
+        // Both have the same number: neither holds.
+        let (both, holding) = standings(&[i32::MAX, i32::MAX]);
+        assert!(!both.contains(&ChildStanding::Holds), "{both:?}");
+        assert_eq!(holding, 0);
+        let (same, _) = standings(&[7, 7]);
+        assert!(!same.contains(&ChildStanding::Holds), "{same:?}");
+        // Who holds goes on, whatever comes behind it.
+        let (all, holding) = standings(&[5, i32::MAX, i32::MAX, i32::MIN + 9]);
+        let holds = all.iter().map(|standing| *standing == ChildStanding::Holds);
+        assert_eq!(holds.collect::<Vec<_>>(), [true, false, false, false]);
+        assert_eq!(holding, 1);
     }
 
     #[test]
@@ -242,7 +299,7 @@ mod tests {
         let full = listing(&[part(2, 3), part(1, 3), part(1, 3), part(1, 3)]);
         let watched = |at: usize| {
             let child = &full.children[at];
-            full.rank(child.permits, Some(child.place)).standing
+            full.rank(child.permits, Some(child)).standing
         };
         assert_eq!(watched(2), ChildStanding::Waits(Obstacle::Children));
         assert_eq!(watched(3), ChildStanding::Waits(watches(&full, 2)));

@@ -1,15 +1,19 @@
 //! The ends of holds, renewals, and parts of a hold that are given back.
 
+use std::collections::HashSet;
+
 use lock_store::timing::trusted;
-use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
+use lock_store::{
+    Acquire, Claim, Fenced, Instant, Mutex, Owner, Permits, Release, Released, Renewal, Renewed,
+};
 
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::holds::{Own, OwnPart};
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing};
-use crate::store::{Carried, Inner, is_part};
+use crate::rank::{ChildStanding, Listing, is_part};
+use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
 
 impl Inner {
@@ -23,33 +27,49 @@ impl Inner {
         (is_held && is_it).then(|| own.clone())
     }
 
+    /// Ends holds. `sent` has the children whose end was sent by earlier attempts.
     pub(crate) async fn release(
         &self,
         live: &Live,
         requests: &[Release],
+        sent: &SentEnds,
     ) -> Carried<Vec<Released>> {
         let begin = |request: &Release| {
             let node = self.node(&request.claim.key);
             let own = self.held(live, &node, &request.claim)?;
-            Some(self.begin_end(live, node, own.child, request))
+            let end = self.begin_end(live, node, own.child, request, sent);
+            Some((end, own.renaming))
         };
-        let begun: Vec<Option<HoldEnd>> = requests.iter().map(begin).collect();
+        let begun: Vec<Option<(HoldEnd, Option<String>)>> = requests.iter().map(begin).collect();
         let mut released = Vec::new();
         for (request, begun) in requests.iter().zip(begun) {
-            let ended = match begun {
-                Some(end) => {
-                    // If it is gone, it may have another name.
-                    self.end(end).await? || self.release_unknown(live, request).await?
+            let mut ended = false;
+            if let Some((end, renaming)) = begun {
+                let node = end.node.clone();
+                ended = self.end(live, end).await?;
+                // If it is gone, it may have another name.
+                let renamed = renaming.and_then(|name| self.settings.layout.child(&name));
+                if let Some(child) = renamed.filter(|_| !ended) {
+                    let end = self.begin_end(live, node, child, request, sent);
+                    ended = self.end(live, end).await?;
                 }
-                None => self.release_unknown(live, request).await?,
-            };
+            }
+            ended = ended || self.release_unknown(live, request, sent).await?;
             released.push(said(ended));
         }
         Ok(released)
     }
 
-    fn begin_end(&self, live: &Live, node: KeyNode, child: Child, request: &Release) -> HoldEnd {
+    fn begin_end(
+        &self,
+        live: &Live,
+        node: KeyNode,
+        child: Child,
+        request: &Release,
+        sent: &SentEnds,
+    ) -> HoldEnd {
         let path = node.child(&child.name);
+        let was_sent = !sent.lock().insert(path.clone());
         let keep = (!request.keep.is_zero()).then(|| {
             let name = self
                 .settings
@@ -79,26 +99,36 @@ impl Inner {
             node,
             child,
             keep,
+            was_sent,
             sent,
         }
     }
 
     /// True if it was there.
-    async fn end(&self, end: HoldEnd) -> Carried<bool> {
+    async fn end(&self, live: &Live, end: HoldEnd) -> Carried<bool> {
         let HoldEnd {
             node,
             child,
             keep,
+            was_sent,
             sent,
         } = end;
         let reply = sent.reply().await;
         let ended = match (reply, keep) {
-            (Err(Fault::Refused(code::NO_NODE)), _) => false,
+            // If an earlier attempt has sent the same, that has ended it.
+            (Err(Fault::Refused(code::NO_NODE)), keep) => was_sent && keep.is_none(),
             (Err(fault), _) => return Err(fault),
             (Ok(_), None) => true,
             (Ok(reply), Some((kept, until))) => {
                 let parts = reply.read(wire::parts)?;
-                let stays = matches!(parts.last(), Some(MultiPart::Created(..)));
+                let mut stays = matches!(parts.last(), Some(MultiPart::Created(..)));
+                if !stays && was_sent {
+                    stays = match live.send(wire::exists(&kept)).reply().await {
+                        Ok(_) => true,
+                        Err(Fault::Refused(code::NO_NODE)) => false,
+                        Err(fault) => return Err(fault),
+                    };
+                }
                 if stays {
                     self.holds.lock().keep(kept, Some(until));
                     self.ends.notify_one();
@@ -111,21 +141,30 @@ impl Inner {
     }
 
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
-    async fn release_unknown(&self, live: &Live, request: &Release) -> Carried<bool> {
+    async fn release_unknown(
+        &self,
+        live: &Live,
+        request: &Release,
+        sent: &SentEnds,
+    ) -> Carried<bool> {
         let node = self.node(&request.claim.key);
         let listing = self.list_all_done(live, &node).await?;
-        let Some(child) = self.holding(&listing, &request.claim) else {
+        let known = {
+            let mut holds = self.holds.lock();
+            let own = holds.get(&node, request.claim.owner);
+            own.map(|own| own.child.name.clone())
+        };
+        let Claim { owner, permits, .. } = request.claim;
+        let Some((first, others)) = to_end(&listing, owner, permits, known.as_deref()) else {
             return Ok(false);
         };
-        let end = self.begin_end(live, node, child, request);
-        self.end(end).await
-    }
-
-    /// The child with which this claim is held.
-    fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
-        let child = Self::find_any(listing, claim.owner, claim.permits)?;
-        let rank = listing.rank(child.permits, Some(child.place));
-        (rank.standing == ChildStanding::Holds).then(|| child.clone())
+        let end = self.begin_end(live, node.clone(), first, request, sent);
+        let ended = self.end(live, end).await?;
+        for child in others {
+            self.delete(live, &node.child(&child.name)).await?;
+            self.holds.lock().forget(&node, &child);
+        }
+        Ok(ended)
     }
 
     /// The child of this session with which this claim is held, under another name than was known:
@@ -145,6 +184,7 @@ impl Inner {
         match (found, holds.get(node, claim.owner)) {
             (Some((child, _)), Some(own)) if own.child.name == before.name => {
                 own.child = child.clone();
+                own.renaming = None;
                 Ok(Some(child))
             }
             _ => {
@@ -158,14 +198,15 @@ impl Inner {
         let node = self.node(&request.claim.key);
         let (owner, permits) = (request.claim.owner, request.claim.permits);
         let listing = self.list_all_done(live, &node).await?;
-        let Some(child) = Self::find_any(&listing, owner, permits) else {
-            self.holds.lock().remove(&node, owner);
-            return Ok(Released::NotHeld);
-        };
-        let rank = listing.rank(child.permits, Some(child.place));
-        let deleted = self.delete(live, &node.child(&child.name)).await?;
+        // Each attempt may have made one.
+        let mut ended = false;
+        for child in listing.claimed(owner, permits) {
+            let rank = listing.rank(child.permits, Some(child));
+            let deleted = self.delete(live, &node.child(&child.name)).await?;
+            ended |= deleted && rank.standing == ChildStanding::Holds;
+        }
         self.holds.lock().remove(&node, owner);
-        Ok(said(deleted && rank.standing == ChildStanding::Holds))
+        Ok(said(ended))
     }
 
     /// One round trip: the server hears from the leader first, and then looks for each child.
@@ -270,14 +311,19 @@ impl Inner {
             part.count = permits.min(part.count);
         }
         // Before a repeat, or after one.
-        let mut child = None;
-        for claim in [claim, &rest] {
-            if child.is_none() {
-                child = self.holding(&listing, claim);
-            }
-        }
-        let Some(child) = child else {
+        let held = self.held(live, &node, claim);
+        let Some(own) = held.or_else(|| self.held(live, &node, &rest)) else {
             return Ok(Released::NotHeld);
+        };
+        let child = match listing.named(&own.child.name) {
+            Some(child) => child.clone(),
+            None => {
+                let renamed = self.renamed(live, &node, &listing, &rest, &own.child);
+                match renamed.await? {
+                    Some(child) => child,
+                    None => return Ok(Released::NotHeld),
+                }
+            }
         };
         let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
             return Ok(Released::Released);
@@ -290,20 +336,64 @@ impl Inner {
         let (before, after) = (node.child(&child.name), node.child(&name));
         let smaller = wire::create(&after, b"", self.acl(), NodeKind::Ephemeral);
         let both = wire::multi(&[wire::delete(&before), smaller]);
-        let parts = live.send(both).reply().await?.read(wire::parts)?;
-        let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
-        if is_done {
+        let sent = {
             let mut holds = self.holds.lock();
-            if let Some(own) = holds.get(&node, child.owner) {
-                own.child = Child {
-                    name,
-                    permits: Some(part),
-                    ..child
-                };
+            let own = holds.get(&node, child.owner);
+            let Some(own) = own.filter(|own| own.child.name == child.name) else {
+                return Ok(Released::NotHeld);
+            };
+            // If the hold ends before the reply is there, it ends under both names. Sent while
+            // this is locked, so that its end comes after this.
+            own.renaming = Some(name.clone());
+            live.send(both)
+        };
+        let parts = sent.reply().await?.read(wire::parts)?;
+        let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
+        let is_held = match self.holds.lock().get(&node, child.owner) {
+            Some(own) if own.child.name == child.name => {
+                own.renaming = None;
+                if is_done {
+                    own.child = Child {
+                        name,
+                        permits: Some(part),
+                        ..child
+                    };
+                }
+                true
             }
+            // A renewal has found it meanwhile.
+            Some(own) => own.child.name == name,
+            None => false,
+        };
+        if is_done && !is_held {
+            // It was ended under its name before.
+            self.delete(live, &after).await?;
         }
-        Ok(said(is_done))
+        Ok(said(is_done && is_held))
     }
+}
+
+/// The children whose end an operation has sent.
+pub(crate) type SentEnds = Mutex<HashSet<String>>;
+
+/// What is to be deleted, so that a claim is not held: the child that holds, which is the `known`
+/// one if that does, and what other attempts have left. `None`: it is not held.
+fn to_end(
+    listing: &Listing,
+    owner: Owner,
+    permits: Option<Permits>,
+    known: Option<&str>,
+) -> Option<(Child, Vec<Child>)> {
+    let mut all: Vec<Child> = listing.claimed(owner, permits).cloned().collect();
+    let holds = |child: &Child| {
+        let rank = listing.rank(child.permits, Some(child));
+        rank.standing == ChildStanding::Holds
+    };
+    let is_known = |child: &Child| known == Some(child.name.as_str()) && holds(child);
+    let at = all.iter().position(is_known);
+    let at = at.or_else(|| all.iter().position(holds))?;
+    let first = all.remove(at);
+    Some((first, all))
 }
 
 /// The end of a hold that was sent.
@@ -312,6 +402,8 @@ struct HoldEnd {
     child: Child,
     /// What stays taken, and until when.
     keep: Option<(String, Instant)>,
+    /// An earlier attempt has sent the same.
+    was_sent: bool,
     sent: SentRequest,
 }
 
@@ -319,5 +411,51 @@ fn said(ended: bool) -> Released {
     match ended {
         true => Released::Released,
         false => Released::NotHeld,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{ChildPlace, Layout};
+    use crate::wire::Stat;
+    use lock_store::ClientId;
+
+    fn owner(request: u64) -> Owner {
+        Owner {
+            client: ClientId(1),
+            request,
+        }
+    }
+
+    fn listing(of: &[(u64, Option<Permits>)]) -> Listing {
+        let child = |((request, permits), place): (&(u64, Option<Permits>), i32)| {
+            let layout = Layout::Native;
+            let name = layout.at_place(owner(*request), *permits, false, ChildPlace(place));
+            layout.child(&name)
+        };
+        let children = of.iter().zip(0..).filter_map(child);
+        Listing::new(children.collect(), Stat::default(), false)
+    }
+
+    #[test]
+    fn a_release_ends_what_all_attempts_have_made() {
+        let part = Some(Permits { count: 1, of: 3 });
+        let all = listing(&[(1, part), (2, part), (1, part), (1, part)]);
+        let known = all.children[2].name.clone();
+        let found = to_end(&all, owner(1), part, Some(&known));
+        let places = |(first, others): (Child, Vec<Child>)| {
+            let others = others.iter().map(|child| child.place.0);
+            (first.place.0, others.collect::<Vec<_>>())
+        };
+        assert_eq!(found.map(places), Some((2, vec![0, 3])));
+        // The known one does not hold.
+        let waits = all.children[3].name.clone();
+        let found = to_end(&all, owner(1), part, Some(&waits));
+        assert_eq!(found.map(places), Some((0, vec![2, 3])));
+        // What only waits is not held.
+        let waiting = listing(&[(2, None), (1, None)]);
+        assert!(to_end(&waiting, owner(1), None, None).is_none());
+        assert_eq!(waiting.claimed(owner(1), None).count(), 1);
     }
 }

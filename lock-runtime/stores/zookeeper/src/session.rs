@@ -168,7 +168,13 @@ impl Session {
                 }
             };
             if dialed.connected.session == 0 {
-                self.end_session(&mut wanted);
+                if wanted.session != 0 {
+                    self.end_session(&mut wanted);
+                    continue;
+                }
+                failures += 1;
+                let error = gone(&dialed.server, "it gives no session");
+                self.fail(failures, error, &mut states).await;
                 continue;
             }
             if self.was_up.swap(true, Ordering::Relaxed) {

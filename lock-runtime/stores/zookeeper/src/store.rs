@@ -246,29 +246,12 @@ impl Inner {
 
     /// Whether this child is of the session. Its name says that it is of this owner.
     pub(crate) async fn stat_of(&self, live: &Live, path: &str) -> Carried<Option<Stat>> {
-        match live.send(wire::exists(path)).reply().await {
-            Ok(reply) => {
-                let stat = reply.read(wire::only_stat)?;
-                Ok((stat.owner == live.session).then_some(stat))
-            }
-            Err(Fault::Refused(code::NO_NODE)) => Ok(None),
-            Err(fault) => Err(fault),
-        }
+        live.own_stat(live.send(wire::exists(path)).reply().await)
     }
 
     /// Deletes a child. False if it was gone.
     pub(crate) async fn delete(&self, live: &Live, path: &str) -> Carried<bool> {
         gone_before(live.send(wire::delete(path)).reply().await.map(drop))
-    }
-
-    /// The child of this owner in a listing, of whichever session.
-    pub(crate) fn find_any(
-        listing: &Listing,
-        owner: Owner,
-        permits: Option<Permits>,
-    ) -> Option<&Child> {
-        let is_it = |child: &&Child| is_claimed(child, owner, permits);
-        listing.children.iter().find(is_it)
     }
 
     /// The child of this owner in a listing, if it is of this session.
@@ -280,29 +263,15 @@ impl Inner {
         owner: Owner,
         permits: Option<Permits>,
     ) -> Carried<Option<(Child, Stat)>> {
-        let is_it = |child: &&Child| is_claimed(child, owner, permits);
-        for child in listing.children.iter().filter(is_it) {
+        for child in listing.claimed(owner, permits) {
+            if self.holds.lock().is_buried(&node.child(&child.name)) {
+                continue;
+            }
             if let Some(stat) = self.stat_of(live, &node.child(&child.name)).await? {
                 return Ok(Some((child.clone(), stat)));
             }
         }
         Ok(None)
-    }
-}
-
-/// Whether a child is that of a claim.
-fn is_claimed(child: &Child, owner: Owner, permits: Option<Permits>) -> bool {
-    let is_ours = !child.kept && !child.is_foreign;
-    is_ours && child.owner == owner && is_part(child.permits, permits)
-}
-
-/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
-/// that was sent around the same time.
-pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
-    match (has, says) {
-        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
-        (Some(has), Some(says)) => has.count == says.count,
-        (has, says) => has == says,
     }
 }
 

@@ -36,30 +36,19 @@ impl Inner {
         let synced = live.send(wire::sync());
         let listings = self.list_all(live, &wishes).await?;
         synced.reply().await?;
-        for (at, (wish, listing)) in wishes.iter_mut().zip(&listings).enumerate() {
-            if listing.is_foreign {
-                return Ok(AcquiredAll::Conflict(at));
-            }
+        // First of all of them: an earlier attempt may have made the children, and its reply was
+        // lost. A refusal undoes them.
+        for (wish, listing) in wishes.iter_mut().zip(&listings) {
             let claim = &wish.request.claim;
             let found = self.find(live, &wish.node, listing, claim.owner, claim.permits);
             wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
-            let place = wish.child.as_ref().map(|(child, _)| child.place);
-            match listing.rank(claim.permits, place).standing {
-                ChildStanding::Holds => {}
-                ChildStanding::OtherKind => return Ok(AcquiredAll::Conflict(at)),
-                ChildStanding::Waits(_) => return Ok(AcquiredAll::Busy(at)),
-            }
+        }
+        if let Some(refused) = refused(&wishes, &listings) {
+            return self.undo_all(live, &wishes, refused).await;
         }
         let listings = self.create_all(live, &mut wishes, given_up).await?;
-        for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
-            let place = wish.child.as_ref().map(|(child, _)| child.place);
-            let refused = match listing.rank(wish.request.claim.permits, place).standing {
-                ChildStanding::Holds => continue,
-                ChildStanding::OtherKind => AcquiredAll::Conflict(at),
-                ChildStanding::Waits(_) => AcquiredAll::Busy(at),
-            };
-            self.undo_all(live, &wishes).await?;
-            return Ok(refused);
+        if let Some(refused) = refused(&wishes, &listings) {
+            return self.undo_all(live, &wishes, refused).await;
         }
         let (mut tokens, mut until) = (Vec::new(), None);
         for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
@@ -69,7 +58,7 @@ impl Inner {
             let (node, request) = (&wish.node, wish.request);
             let held = self.hold(live, node, request, child, *czxid, listing, sent);
             match held.await? {
-                None => return Ok(AcquiredAll::Busy(at)),
+                None => return self.undo_all(live, &wishes, AcquiredAll::Busy(at)).await,
                 Some(Granted {
                     token, until: ends, ..
                 }) => {
@@ -131,9 +120,9 @@ impl Inner {
                         wish.child = Some((child, None));
                     }
                     // The first says why, and the others that there was one.
-                    MultiPart::Failed(0 | code::NO_NODE | ROLLED_BACK) => is_done = false,
+                    MultiPart::Failed(0 | code::NO_NODE | code::ROLLED_BACK) => is_done = false,
                     MultiPart::Failed(code) => return Err(Fault::Refused(code)),
-                    MultiPart::Done => return Err(Fault::Unreadable),
+                    MultiPart::Done | MultiPart::Written(_) => return Err(Fault::Unreadable),
                 }
             }
             if is_done {
@@ -143,7 +132,12 @@ impl Inner {
         Err(Fault::Refused(code::NO_NODE))
     }
 
-    async fn undo_all(&self, live: &Live, wishes: &[KeyWish<'_>]) -> Carried<()> {
+    async fn undo_all(
+        &self,
+        live: &Live,
+        wishes: &[KeyWish<'_>],
+        reply: AcquiredAll,
+    ) -> Carried<AcquiredAll> {
         let sent = wishes.iter().filter_map(|wish| {
             let (child, _) = wish.child.as_ref()?;
             self.holds.lock().forget(&wish.node, child);
@@ -156,9 +150,31 @@ impl Inner {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(())
+        for wish in wishes {
+            if wish
+                .child
+                .as_ref()
+                .is_some_and(|(child, _)| child.is_spent())
+            {
+                self.remove_spent(live, &wish.node).await?;
+            }
+        }
+        Ok(reply)
     }
 }
 
-/// What is said of the parts of a transaction beside the one that failed.
-const ROLLED_BACK: i32 = -2;
+/// Why not all of these are held, or would be, if so.
+fn refused(wishes: &[KeyWish<'_>], listings: &[Listing]) -> Option<AcquiredAll> {
+    let each = wishes.iter().zip(listings).enumerate();
+    each.into_iter().find_map(|(at, (wish, listing))| {
+        if listing.is_foreign {
+            return Some(AcquiredAll::Conflict(at));
+        }
+        let child = wish.child.as_ref().map(|(child, _)| child);
+        match listing.rank(wish.request.claim.permits, child).standing {
+            ChildStanding::Holds => None,
+            ChildStanding::OtherKind => Some(AcquiredAll::Conflict(at)),
+            ChildStanding::Waits(_) => Some(AcquiredAll::Busy(at)),
+        }
+    })
+}

@@ -12,12 +12,12 @@
 use lock_store::Owner;
 
 use crate::base::base_in;
-use crate::connection::Live;
+use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
 use crate::holds::{GivenTokens, ZxidWindow};
 use crate::names::KeyNode;
 use crate::store::{Carried, Inner};
-use crate::wire::{self, Stat};
+use crate::wire::{self, MultiPart, NodeRequest, Stat};
 
 /// The tokens of one transaction.
 pub(crate) const WINDOW: u32 = 128;
@@ -84,28 +84,69 @@ impl Inner {
         }
     }
 
-    /// Writes to a key's node, what is there already. The number of that transaction.
-    async fn touch(&self, live: &Live, node: &KeyNode) -> Carried<i64> {
-        let found = live.send(wire::data(&node.path, false)).reply().await?;
-        let (data, _) = found.read(wire::found_data)?;
-        let written = live.send(wire::set_data(&node.path, &data, None));
-        Ok(written.reply().await?.read(wire::only_stat)?.mzxid)
+    /// Asks something about the child of a hold, under the name that it has. `None`: it is gone, and
+    /// forgotten here.
+    async fn ask_child<T>(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        owner: Owner,
+        ask: impl Fn(&str) -> NodeRequest,
+        read: impl Fn(Carried<NodeReply>) -> Carried<Option<T>>,
+    ) -> Carried<Option<T>> {
+        let names = || {
+            let mut holds = self.holds.lock();
+            holds.get(node, owner).map(|own| own.names())
+        };
+        let mut before = names();
+        while let Some(tried) = before {
+            for name in &tried {
+                let asked = live.send(ask(&node.child(name)));
+                if let Some(found) = read(asked.reply().await)? {
+                    return Ok(Some(found));
+                }
+            }
+            // It may have got another name meanwhile.
+            let now = names();
+            if now.as_ref() == Some(&tried) {
+                self.holds.lock().remove(node, owner);
+                return Ok(None);
+            }
+            before = now;
+        }
+        Ok(None)
     }
 
-    /// Sees to it that the transaction is known that made a child.
-    async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<()> {
-        let path = {
-            let mut holds = self.holds.lock();
-            match holds.get(node, owner) {
-                Some(own) if own.czxid.is_none() => node.child(&own.child.name),
-                _ => return Ok(()),
-            }
+    /// Writes to a key's node, what is there already, while the child of the hold is there: else,
+    /// the token of who was there before could be higher than that of the next holder. The number
+    /// of that transaction.
+    async fn touch(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<Option<i64>> {
+        let found = live.send(wire::data(&node.path, false)).reply().await?;
+        let (data, _) = found.read(wire::found_data)?;
+        let write = |child: &str| {
+            wire::multi(&[wire::check(child), wire::set_data(&node.path, &data, None)])
         };
-        let stat = self.stat_of(live, &path).await?;
-        if let Some(own) = self.holds.lock().get(node, owner) {
-            own.czxid = stat.map(|stat| stat.czxid);
+        let read = |reply: Carried<NodeReply>| written(&reply?.read(wire::parts)?);
+        self.ask_child(live, node, owner, write, read).await
+    }
+
+    /// Sees to it that the transaction is known that made a child. False: the child is gone.
+    async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<bool> {
+        match self.holds.lock().get(node, owner) {
+            None => return Ok(false),
+            Some(own) if own.czxid.is_some() => return Ok(true),
+            Some(_) => {}
         }
-        Ok(())
+        let read = |reply| live.own_stat(reply);
+        let Some(stat) = self
+            .ask_child(live, node, owner, wire::exists, read)
+            .await?
+        else {
+            return Ok(false);
+        };
+        let mut holds = self.holds.lock();
+        let own = holds.get(node, owner);
+        Ok(own.map(|own| own.czxid = Some(stat.czxid)).is_some())
     }
 
     /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
@@ -121,7 +162,9 @@ impl Inner {
     ) -> Carried<Minted> {
         let count = count.clamp(1, WINDOW);
         let path = self.base_node(&node.namespace);
-        self.learn_czxid(live, node, owner).await?;
+        if !self.learn_czxid(live, node, owner).await? {
+            return Ok(None);
+        }
         let czxid = self.holds.lock().get(node, owner).and_then(|own| own.czxid);
         self.raise_base(live, &path, czxid.unwrap_or(0)).await?;
         let base = self.base(live, &path).await?;
@@ -159,12 +202,52 @@ impl Inner {
                 }
             }
         }
-        let zxid = self.touch(live, node).await?;
+        let Some(zxid) = self.touch(live, node, owner).await? else {
+            return Ok(None);
+        };
         let mut holds = self.holds.lock();
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
         };
         let window = own.window.insert(ZxidWindow { zxid, used: 0 });
         Ok(Some(take(window, count)))
+    }
+}
+
+/// The number of the transaction that wrote, of what is said of its parts. `None`: a node that it
+/// needs is not there.
+fn written(parts: &[MultiPart]) -> Carried<Option<i64>> {
+    let why = parts.iter().find_map(|part| match part {
+        MultiPart::Failed(code) if !matches!(*code, 0 | code::ROLLED_BACK) => Some(*code),
+        _ => None,
+    });
+    match (why, parts.last()) {
+        (Some(code::NO_NODE), _) => Ok(None),
+        (Some(code), _) => Err(Fault::Refused(code)),
+        (None, Some(MultiPart::Written(stat))) => Ok(Some(stat.mzxid)),
+        (None, _) => Err(Fault::Unreadable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_counts_only_while_the_child_is_there() {
+        let stat = Stat {
+            mzxid: 7,
+            ..Stat::default()
+        };
+        let done = [MultiPart::Done, MultiPart::Written(stat)];
+        assert!(matches!(written(&done), Ok(Some(7))));
+        let failed = |codes: [i32; 2]| written(&codes.map(MultiPart::Failed));
+        assert!(matches!(
+            failed([code::NO_NODE, code::ROLLED_BACK]),
+            Ok(None)
+        ));
+        let denied = failed([0, code::NO_AUTH]);
+        assert!(matches!(denied, Err(Fault::Refused(code::NO_AUTH))));
+        assert!(matches!(written(&[]), Err(Fault::Unreadable)));
     }
 }

@@ -7,12 +7,15 @@
 //! - The session was made, or taken over by another server: the leader counts from then on.
 //! - A request was answered, and a `sync` that was sent at least two ticks after that answer was
 //!   answered as well, over the same connection. Between them, the server has told the leader of
-//!   the session, and the leader still led. So the leader counts from the first request's sending
-//!   at the earliest.
+//!   the session. So the leader counts from the first request's sending at the earliest.
 //!
 //! The tick is a setting of the servers. If the URL does not have it, half of the session's timeout
-//! stands for two ticks, which it is at least: servers allow no timeout below two ticks, and the
-//! leader pings each half tick.
+//! stands for two ticks, which it is at least, unless the servers' `minSessionTimeout` was lowered:
+//! by default they allow no timeout below two ticks. The leader pings each half tick.
+//!
+//! A leader that was replaced and does not know it yet answers a `sync`, and lets a session be taken
+//! over, without asking its followers. What a quorum has acknowledged, a write, would rule that out.
+//! This does not ask for one: the page on ZooKeeper names the case.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -68,6 +68,11 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         Some((login, hosts)) => (Some(login), hosts),
         None => (None, authority),
     };
+    if query.contains('@') {
+        return Err(ConfigError::new(
+            "the store's URL has a `@` behind its `?`; write `%3F` for a `?` in the password",
+        ));
+    }
     let (mut session, mut tick, mut wants_tls) = (SESSION, None, None);
     let mut layout = Layout::Native;
     let mut names: Vec<&str> = Vec::new();
@@ -295,6 +300,7 @@ mod tests {
             ("zookeeper://a,,b", "hosts"),
             ("zookeeper://a:x", "hosts"),
             ("zookeeper://user:se/cret@h", "hosts"),
+            ("zookeeper://user:pass?secret@h/x", "%3F"),
             ("zookeeper://user@h", "both user and password"),
             ("zookeeper://h/a//b", "empty part"),
             ("zookeeper://h/../b", "`..`"),

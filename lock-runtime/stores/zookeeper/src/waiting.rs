@@ -15,6 +15,26 @@ use crate::session::News;
 use crate::store::{Carried, Inner};
 use crate::wire;
 
+/// A watch that the server does not have yet. If it never has, those that rely on it look again.
+struct Registered<'i> {
+    inner: &'i Inner,
+    /// Empty: the server has it.
+    path: String,
+    looks: bool,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        if self.path.is_empty() {
+            return;
+        }
+        let nodes = self.inner.holds.lock().changed(&self.path);
+        if let Some(me) = self.inner.me.upgrade().filter(|_| self.looks) {
+            nodes.into_iter().for_each(|node| me.look(node));
+        }
+    }
+}
+
 impl Inner {
     /// Watches what is in the way. False if it is gone, or may have changed before.
     pub(crate) async fn watch(
@@ -35,18 +55,27 @@ impl Inner {
         if !self.holds.lock().watch(path.clone(), node) {
             return Ok(true);
         }
+        let mut watched = Registered {
+            inner: self,
+            path,
+            looks: true,
+        };
         match live.send(request).reply().await {
-            // What has changed since the listing is not told.
-            Ok(_) => Ok(*obstacle != Obstacle::Children),
-            Err(Fault::Refused(code::NO_NODE)) => {
-                // Others may have relied on it.
-                let nodes = self.holds.lock().changed(&path);
-                if let Some(me) = self.me.upgrade() {
-                    nodes.into_iter().for_each(|node| me.look(node));
+            Ok(reply) => {
+                watched.path.clear();
+                // What has changed since the listing is not told.
+                match obstacle {
+                    Obstacle::Children => Ok(false),
+                    // The sign that a part of a semaphore is held may have come before.
+                    Obstacle::Child(_) => Ok(reply.read(wire::found_data)?.1.version == 0),
                 }
-                Ok(false)
             }
-            Err(fault) => Err(fault),
+            Err(Fault::Refused(code::NO_NODE)) => Ok(false),
+            Err(fault) => {
+                // What is refused would be so again.
+                watched.looks = matches!(fault, Fault::Lost(_));
+                Err(fault)
+            }
         }
     }
 
@@ -123,6 +152,7 @@ impl Inner {
     /// Tells those of this client whose turn has come, in their order, and watches for the others.
     async fn serve(&self, live: &Live, node: &KeyNode) -> Carried<()> {
         let mut waiting = self.holds.lock().waiting(node);
+        let mut failed = None;
         while !waiting.is_empty() {
             let sent = self.clock.now();
             let listing = self.list(live, node, false).await?;
@@ -132,9 +162,11 @@ impl Inner {
                     self.holds.lock().forget(node, child);
                     continue;
                 }
-                match listing.rank(child.permits, Some(child.place)).standing {
+                match listing.rank(child.permits, Some(child)).standing {
                     ChildStanding::Holds => {
-                        self.hand_over(live, node, child, &listing, sent).await?
+                        // The others do not wait for that.
+                        let handed = self.hand_over(live, node, child, &listing, sent).await;
+                        failed = handed.err().or(failed);
                     }
                     ChildStanding::Waits(obstacle) => {
                         is_settled &= self.watch(live, node, &obstacle).await?;
@@ -142,6 +174,9 @@ impl Inner {
                     // It learns of that when it asks again.
                     ChildStanding::OtherKind => {}
                 }
+            }
+            if let Some(fault) = failed {
+                return Err(fault);
             }
             if is_settled {
                 return Ok(());
@@ -168,7 +203,7 @@ impl Inner {
         listing: &Listing,
         sent: lock_store::Instant,
     ) -> Carried<()> {
-        let (first_lease, tokens) = {
+        let (before, held, first_lease, tokens) = {
             let mut holds = self.holds.lock();
             let own = holds.get(node, child.owner);
             let Some(own) = own.filter(|own| own.child.name == child.name) else {
@@ -182,8 +217,9 @@ impl Inner {
             else {
                 return Ok(());
             };
+            let before = own.part;
             own.part = OwnPart::Holds(self.clock.now() + first_lease);
-            (first_lease, tokens)
+            (before, own.part, first_lease, tokens)
         };
         self.signal(live, node, child);
         self.ends.notify_one();
@@ -193,9 +229,20 @@ impl Inner {
                 let is_shared = child.permits.is_some();
                 let owner = child.owner;
                 let minted = self.mint(live, node, owner, tokens, listing.stat, is_shared);
-                match minted.await? {
-                    Some((first, _)) => Some(first),
-                    None => return Ok(()),
+                match minted.await {
+                    Ok(Some((first, _))) => Some(first),
+                    Ok(None) => return Ok(()),
+                    Err(fault) => {
+                        // Nobody was told. So it waits on, and is told by the next look.
+                        let mut holds = self.holds.lock();
+                        if let Some(own) = holds.get(node, child.owner)
+                            && own.child.name == child.name
+                            && own.part == held
+                        {
+                            own.part = before;
+                        }
+                        return Err(fault);
+                    }
                 }
             }
         };

@@ -13,6 +13,7 @@ pub(crate) enum RequestVerb {
     SetData = 5,
     Sync = 9,
     GetChildren2 = 12,
+    Check = 13,
     Multi = 14,
     Create2 = 15,
     CreateContainer = 19,
@@ -105,6 +106,12 @@ pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> NodeReq
     request(RequestVerb::SetData, body)
 }
 
+/// For [`multi`]: the node is there.
+pub(crate) fn check(path: &str) -> NodeRequest {
+    let body = JuteWriter::default().text(path).int(ANY_VERSION);
+    request(RequestVerb::Check, body)
+}
+
 pub(crate) fn children(path: &str, watch: bool) -> NodeRequest {
     request(
         RequestVerb::GetChildren2,
@@ -192,6 +199,7 @@ pub(crate) fn found_children(body: &[u8]) -> Option<(Vec<String>, Stat)> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MultiPart {
     Created(String),
+    Written(Stat),
     Done,
     Failed(i32),
 }
@@ -218,7 +226,7 @@ pub(crate) fn parts(body: &[u8]) -> Option<Vec<MultiPart>> {
                 stat(&mut reader)?;
                 MultiPart::Created(path)
             }
-            SET_DATA => stat(&mut reader).map(|_| MultiPart::Done)?,
+            SET_DATA => MultiPart::Written(stat(&mut reader)?),
             _ => MultiPart::Done,
         });
     }
