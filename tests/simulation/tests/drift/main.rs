@@ -41,8 +41,9 @@ const WAITS: [Option<Duration>; 3] = [
 /// How far the clock of Redis may be ahead of the embedded store's.
 const OWN_TIME: Duration = Duration::from_millis(100);
 /// If it is further ahead when a command has ended, the command's reply says nothing: some times
-/// are half a second away from those to which the clocks are set.
-const APART: Duration = Duration::from_millis(400);
+/// are half a second away from those to which the clocks are set, and what a command has made may
+/// be as much too late.
+const APART: Duration = Duration::from_millis(200);
 /// Makes everything that these keys have end earlier by this many milliseconds: times to live, and
 /// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
 /// own end, since the embedded store never forgets a queue.
