@@ -100,7 +100,7 @@ async fn a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all(store
 
 async fn hold_at_least_keeps_the_key_after_return_failure_and_panic(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
-    let keep = Duration::from_secs(2);
+    let keep = Duration::from_secs(5);
     let job = |client: &LockClient, key: &str| client.lock(key).hold_at_least(keep);
     let started = Instant::now();
     job(&client, "returns").run(async {}).await.unwrap();
