@@ -15,8 +15,8 @@ use crate::rank::{ChildStanding, Listing};
 use crate::store::{Carried, Inner, base_of, reads};
 use crate::wire;
 
-/// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each has,
-/// and without the reading of the base.
+/// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each
+/// has, and without the reading of the base.
 const MOST: usize = 127;
 /// So many are read in the same transaction if they are not free. Beside them, the session and the
 /// base are.

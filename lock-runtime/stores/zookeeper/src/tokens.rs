@@ -84,8 +84,8 @@ impl Inner {
         }
     }
 
-    /// Asks something about the child of a hold, under the name that it has. `None`: it is gone, and
-    /// forgotten here.
+    /// Asks something about the child of a hold, under the name that it has. `None`: it is gone,
+    /// and forgotten here.
     async fn ask_child<T>(
         &self,
         live: &Live,

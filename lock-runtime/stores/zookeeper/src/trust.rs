@@ -13,9 +13,9 @@
 //! stands for two ticks, which it is at least, unless the servers' `minSessionTimeout` was lowered:
 //! by default they allow no timeout below two ticks. The leader pings each half tick.
 //!
-//! A leader that was replaced and does not know it yet answers a `sync`, and lets a session be taken
-//! over, without asking its followers. What a quorum has acknowledged, a write, would rule that out.
-//! This does not ask for one: the page on ZooKeeper names the case.
+//! A leader that was replaced and does not know it yet answers a `sync`, and lets a session be
+//! taken over, without asking its followers. What a quorum has acknowledged, a write, would rule
+//! that out. This does not ask for one: the page on ZooKeeper names the case.
 
 use std::collections::VecDeque;
 use std::time::Duration;
