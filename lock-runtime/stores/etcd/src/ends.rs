@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::Instant;
+use lock_store::timing::backoff;
 
 use crate::errors::Fault;
 use crate::holds::EndedKey;
 use crate::store::{Carried, Inner};
 use crate::wire;
 
-/// The pause after a deletion that has failed, and the limit of one.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The limit of a deletion.
 const LIMIT: Duration = Duration::from_secs(5);
 
 impl Inner {
@@ -41,13 +41,18 @@ impl Inner {
         let me = Arc::clone(self);
         self.burials.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
+            let mut failures = 0_u32;
             while !me.session.is_closed() {
                 let by = me.clock.now() + LIMIT;
                 let buried = me.clock.by(by, me.try_to_bury(&key, by)).await;
                 if buried.is_some_and(|buried| buried.is_ok()) {
                     break;
                 }
-                me.clock.sleep_until(me.clock.now() + PAUSE).await;
+                // What is refused, as for want of rights, is refused for a while.
+                failures = failures.saturating_add(1);
+                me.clock
+                    .sleep_until(me.clock.now() + backoff(failures))
+                    .await;
             }
             me.burials.send_modify(|burials| *burials -= 1);
         });

@@ -52,6 +52,17 @@ impl ClientLeases {
         self.0.lock().insert(id, lease);
     }
 
+    /// The session's lease was found, at `sent`. Some member may have said that it is over, and it
+    /// is to be kept alive again.
+    pub(crate) fn keep(&self, id: i64, sent: Instant, ttl: Duration) {
+        self.0.lock().entry(id).or_insert_with(|| Lease {
+            ttl,
+            trust: LeaseTrust::unproven(sent, ttl),
+            needed_until: None,
+            asked: Vec::new(),
+        });
+    }
+
     /// The shortest lease that is long enough for holds of this length, and not longer than it must
     /// be.
     pub(crate) fn find(&self, lease: Duration, now: Instant) -> Option<i64> {
@@ -162,6 +173,17 @@ mod tests {
                 "{lease:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_lease_that_is_found_again_is_kept_alive_and_not_trusted_before_that() {
+        let (leases, now) = (ClientLeases::default(), Instant::now());
+        leases.keep(1, now, 5 * SECOND);
+        assert_eq!(leases.find(SECOND / 2, now), None);
+        assert_eq!(leases.ask(now), [1]);
+        leases.answer(1, now + SECOND, 7);
+        leases.prove(1, now + 2 * SECOND, 7);
+        assert_eq!(leases.find(SECOND / 2, now + 2 * SECOND), Some(1));
     }
 
     #[test]

@@ -226,6 +226,9 @@ impl Session {
                         self.lost.fetch_max(seen, Ordering::AcqRel);
                     }
                     self.leases.forget_asked();
+                    if let Some(ttl) = self.granted() {
+                        self.leases.keep(lease, sent, ttl);
+                    }
                     self.leases.prove(lease, sent, header.raft_term);
                     return Ok(Epoch {
                         key: self.key.clone(),

@@ -54,6 +54,15 @@ impl LeaseTrust {
         }
     }
 
+    /// The lease was there at `sent`, and may end at any time.
+    pub(crate) fn unproven(sent: Instant, ttl: Duration) -> Self {
+        Self {
+            ttl,
+            answered: VecDeque::new(),
+            until: sent,
+        }
+    }
+
     /// A keep-alive was answered, at `at`.
     pub(crate) fn answer(&mut self, sent: Instant, at: Instant, term: u64) {
         if self.answered.len() == KEPT {

@@ -34,10 +34,11 @@ impl Inner {
                 path,
                 is_prefix,
                 start: revision + 1,
-                // A hold in shares may become smaller.
-                what: match permits {
-                    None => WatchedChange::Ends,
-                    Some(_) => WatchedChange::Both,
+                // A writer may become a reader. Parts of a semaphore only end: who watches all of
+                // them is not to be woken by each that comes.
+                what: match permits.is_some_and(Permits::is_read_write) {
+                    false => WatchedChange::Ends,
+                    true => WatchedChange::Both,
                 },
             });
         }
@@ -123,13 +124,18 @@ impl Inner {
         }
         let sent = self.clock.now();
         let listing = self.list(live, node).await?;
+        let mut served = Ok(());
         for child in &waiting {
             if listing.named(&child.name).is_none() {
                 self.holds.lock().forget(node, child);
                 continue;
             }
             match listing.rank(child.permits, Some(child.place)).standing {
-                ChildStanding::Holds => self.hand_over(live, node, child, &listing, sent).await?,
+                ChildStanding::Holds => {
+                    // Those behind it do not wait for one that can't have its token.
+                    let handed = self.hand_over(live, node, child, &listing, sent).await;
+                    served = served.and(handed);
+                }
                 ChildStanding::Waits(obstacle) => {
                     self.watch(live, node, child.permits, &obstacle, listing.revision);
                 }
@@ -137,7 +143,7 @@ impl Inner {
                 ChildStanding::OtherKind => {}
             }
         }
-        Ok(())
+        served
     }
 
     async fn hand_over(
@@ -148,7 +154,7 @@ impl Inner {
         listing: &Listing,
         sent: Instant,
     ) -> Carried<()> {
-        let (first_lease, tokens) = {
+        let (place, held, first_lease, tokens) = {
             let mut holds = self.holds.lock();
             let own = holds.get(node, child.owner);
             let Some(own) = own.filter(|own| own.child.made == child.made) else {
@@ -162,8 +168,9 @@ impl Inner {
             else {
                 return Ok(());
             };
+            let place = own.part;
             own.part = OwnPart::Holds(self.clock.now() + first_lease);
-            (first_lease, tokens)
+            (place, own.part, first_lease, tokens)
         };
         self.ends.notify_one();
         let token = match tokens {
@@ -173,9 +180,20 @@ impl Inner {
                 let is_shared = child.permits.is_some();
                 let (owner, source) = (child.owner, listing.source());
                 let minted = self.mint(live, node, owner, tokens, source, is_shared, &flight);
-                match minted.await? {
-                    Some((first, _)) => Some(first),
-                    None => return Ok(()),
+                match minted.await {
+                    Ok(Some((first, _))) => Some(first),
+                    Ok(None) => return Ok(()),
+                    Err(fault) => {
+                        // It waits on, unless it has asked itself meanwhile and holds.
+                        if let Some(own) = self.holds.lock().get(node, owner)
+                            && own.child.made == child.made
+                            && own.part == held
+                        {
+                            own.part = place;
+                        }
+                        self.ends.notify_one();
+                        return Err(fault);
+                    }
                 }
             }
         };
