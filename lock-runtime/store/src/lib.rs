@@ -26,6 +26,7 @@ mod health;
 mod instant;
 mod key;
 mod latch;
+mod letter;
 mod link;
 mod listener;
 pub mod memory;
@@ -41,6 +42,7 @@ pub mod rules;
 #[doc(hidden)]
 pub mod secrets;
 mod server_text;
+mod server_url;
 mod staggered;
 mod sweeping_map;
 pub mod timing;
@@ -63,6 +65,8 @@ pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
+#[doc(hidden)]
+pub use letter::Letter;
 pub use link::{Answer, Failure, Link};
 pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
@@ -79,6 +83,8 @@ pub use request::{
 };
 #[doc(hidden)]
 pub use server_text::escaped;
+#[doc(hidden)]
+pub use server_url::{Host, ServerUrl, UrlForm, switch_option, time_option};
 pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

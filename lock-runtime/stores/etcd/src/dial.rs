@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lock_store::timing::Timeouts;
-use lock_store::{Clock, Instant, Staggered, StoreError};
+use lock_store::{Clock, Host, Instant, Staggered, StoreError};
 use tokio::net::lookup_host;
 
 use crate::connection::LoginToken;
 use crate::errors::{gone, of_status, silent, strange, too_old};
 use crate::grpc::{CallError, Channel};
 use crate::transport::{ByteStream, Transport};
-use crate::url::{Host, Settings};
+use crate::url::Settings;
 use crate::wire::{RangeReply, RangeRequest, StatusReply, StatusRequest, path};
 
 /// Older servers let no client number its watches.

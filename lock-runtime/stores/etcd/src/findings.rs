@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use lock_store::{Clock, Finding, Instant, Role, ServerHealth, StoreError};
+use lock_store::{Clock, Finding, Host, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
@@ -15,7 +15,6 @@ use crate::errors::{Fault, gone, silent, strange};
 use crate::grpc::{CallError, Channel};
 use crate::store::Inner;
 use crate::transport::Transport;
-use crate::url::Host;
 use crate::wire::{
     AlarmReply, AlarmRequest, RangeReply, RangeRequest, StatusReply, StatusRequest, path,
 };

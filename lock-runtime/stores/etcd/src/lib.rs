@@ -30,7 +30,6 @@ mod given_up;
 mod grpc;
 mod holds;
 mod leases;
-mod letter;
 mod mailbox;
 mod names;
 mod news;

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lock_store::{ClientId, ClientMessage};
+use lock_store::{ClientId, ClientMessage, Letter};
 
 use crate::connection::{Live, Watch, WatchedChange};
 use crate::errors::Fault;
-use crate::letter::Letter;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, Op, PutRequest, RequestOp};
 
@@ -77,11 +76,14 @@ impl Inner {
             namespace: namespace.to_string(),
             message: message.clone(),
         };
+        let Some(value) = letter.write() else {
+            return Ok(false);
+        };
         let number = self.letters.fetch_add(1, Ordering::Relaxed);
         let key = format!("{below}{:032x}-{number:016x}", self.client.0);
         let put = Op::Put(PutRequest {
             key: key.into(),
-            value: letter.write(),
+            value,
             lease: live.epoch.lease,
         });
         let put = vec![RequestOp { op: Some(put) }];

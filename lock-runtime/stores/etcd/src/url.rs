@@ -1,9 +1,10 @@
 //! The URL: `etcd://user:password@h1:2379,h2,h3/prefix?session=5s&tls=on`.
 
-use std::fmt;
 use std::time::Duration;
 
-use lock_store::{ConfigError, percent_decoded};
+use lock_store::{
+    ConfigError, Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option,
+};
 
 use crate::access::{Access, User};
 
@@ -22,62 +23,26 @@ pub(crate) struct Settings {
     pub(crate) server: String,
 }
 
-/// One server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
-    pub(crate) name: String,
-    pub(crate) port: u16,
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name.contains(':') {
-            true => write!(f, "[{}]:{}", self.name, self.port),
-            false => write!(f, "{}:{}", self.name, self.port),
-        }
-    }
-}
-
-const PORT: u16 = 2379;
 /// Unless the URL says it.
 const SESSION: Duration = Duration::from_secs(5);
 /// No server grants less.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-const WRITE: &str = "write `etcd://host1:2379,host2:2379,host3:2379/prefix`";
+const FORM: UrlForm = UrlForm {
+    scheme: "etcd://",
+    port: 2379,
+    example: "etcd://host1:2379,host2:2379,host3:2379/prefix",
+};
 
 /// Reads a URL. No error repeats what stands in it, which may be a password.
 pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> {
-    let Some(rest) = url.strip_prefix("etcd://") else {
-        return Err(ConfigError::new(format!(
-            "the store's URL does not begin with `etcd://`; {WRITE}"
-        )));
-    };
-    if rest.contains('#') {
-        return Err(ConfigError::new(
-            "the store's URL has a `#`; write `%23` for one in the path or the password",
-        ));
-    }
-    let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = base.split_once('/').unwrap_or((base, ""));
-    let (login, hosts) = match authority.rsplit_once('@') {
-        Some((login, hosts)) => (Some(login), hosts),
-        None => (None, authority),
-    };
+    let parts = ServerUrl::read(url, &FORM)?;
     let (mut session, mut wants_tls) = (SESSION, None);
-    let mut names: Vec<&str> = Vec::new();
-    for option in query.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        if names.contains(&name) {
-            return Err(ConfigError::new(format!(
-                "`{name}` is given twice in the store's URL; leave one of them out"
-            )));
-        }
-        names.push(name);
-        match name {
-            "session" => session = duration(name, value)?,
-            "tls" => wants_tls = Some(is_on(value)?),
+    for (name, value) in &parts.options {
+        match *name {
+            "session" => session = time_option(name, value, SHORTEST..=LONGEST)?,
+            "tls" => wants_tls = Some(switch_option(name, value)?),
             _ => {
                 return Err(ConfigError::new(format!(
                     "`{}` is no option of a `etcd:` URL; there are `session`, `tls`, `namespace` \
@@ -87,72 +52,14 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
             }
         }
     }
-    let hosts: Vec<Host> = hosts.split(',').map(host).collect::<Result<_, _>>()?;
-    let names: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     Ok(Settings {
-        prefix: prefix(path)?,
+        server: parts.server(),
+        prefix: prefix(parts.path)?,
         session,
-        user: access.user(login_of(login)?)?,
+        user: access.user(parts.login)?,
         wants_tls: transport(wants_tls, access)?,
-        server: names.join(","),
-        hosts,
+        hosts: parts.hosts,
     })
-}
-
-fn host(text: &str) -> Result<Host, ConfigError> {
-    let bad = || {
-        ConfigError::new(format!(
-            "the hosts in the store's URL can't be read; {WRITE}, with `%40` for a `@` and `%2F` \
-             for a `/` in a password"
-        ))
-    };
-    let (name, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (name, port) = rest.split_once(']').ok_or_else(bad)?;
-            match port.strip_prefix(':') {
-                Some(port) => (name, Some(port)),
-                None if port.is_empty() => (name, None),
-                None => return Err(bad()),
-            }
-        }
-        None => match text.split_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (text, None),
-        },
-    };
-    let is_bad = |letter: char| "@/?#%".contains(letter) || letter <= ' ';
-    if name.is_empty() || name.contains(is_bad) {
-        return Err(bad());
-    }
-    let port = match port {
-        None => PORT,
-        Some(port) => port.parse().map_err(|_| bad())?,
-    };
-    Ok(Host {
-        name: name.to_owned(),
-        port,
-    })
-}
-
-fn login_of(login: Option<&str>) -> Result<(Option<String>, Option<String>), ConfigError> {
-    let Some(login) = login else {
-        return Ok((None, None));
-    };
-    let (name, password) = match login.split_once(':') {
-        Some((name, password)) => (name, Some(password)),
-        None => (login, None),
-    };
-    let decoded = |text: &str| {
-        percent_decoded(text).ok_or_else(|| {
-            ConfigError::new(
-                "user or password in the store's URL have a `%` without two hexadecimal digits, \
-                 or are no UTF-8; write `%25` for a `%`",
-            )
-        })
-    };
-    let name = decoded(name)?;
-    let password = password.map(decoded).transpose()?;
-    Ok((Some(name).filter(|name| !name.is_empty()), password))
 }
 
 /// Any text is a name to etcd.
@@ -160,40 +67,14 @@ fn prefix(path: &str) -> Result<String, ConfigError> {
     let Some(path) = percent_decoded(path) else {
         return Err(ConfigError::new(format!(
             "the prefix at the end of the store's URL has a `%` without two hexadecimal digits, or \
-             is no UTF-8; {WRITE}"
+             is no UTF-8; write `{}`",
+            FORM.example
         )));
     };
     Ok(match path.trim_end_matches('/') {
         "" => String::new(),
         path => format!("{path}/"),
     })
-}
-
-fn duration(name: &str, value: &str) -> Result<Duration, ConfigError> {
-    let parsed = match value.strip_suffix("ms") {
-        Some(number) => number.parse().ok().map(Duration::from_millis),
-        None => value
-            .strip_suffix('s')
-            .and_then(|number| number.parse().ok())
-            .map(Duration::from_secs),
-    };
-    match parsed {
-        Some(time) if (SHORTEST..=LONGEST).contains(&time) => Ok(time),
-        _ => Err(ConfigError::new(format!(
-            "`{name}` in the store's URL is no time such as `2s` or `500ms`, or not between \
-             {SHORTEST:?} and {LONGEST:?}"
-        ))),
-    }
-}
-
-fn is_on(value: &str) -> Result<bool, ConfigError> {
-    match value {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(ConfigError::new(
-            "`tls` in the store's URL is neither `on` nor `off`",
-        )),
-    }
 }
 
 #[cfg(feature = "tls")]
@@ -251,6 +132,7 @@ mod tests {
             ("etcd://a,,b", "hosts"),
             ("etcd://a:x", "hosts"),
             ("etcd://user:se/cret@h", "hosts"),
+            ("etcd://user:pass?secret@h/x", "%3F"),
             ("etcd://user@h", "both user and password"),
             ("etcd://h/a%zz", "hexadecimal"),
             ("etcd://h/a#b", "%23"),

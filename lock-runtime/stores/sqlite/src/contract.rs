@@ -5,9 +5,9 @@ use std::time::Duration;
 use lock_store::rules;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Lingers, Link, LockFound,
-    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, Role, ServerHealth, Store,
-    StoreFuture,
+    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Letter, Lingers, Link,
+    LockFound, LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, Role,
+    ServerHealth, Store, StoreFuture,
 };
 
 use crate::mail::News;
@@ -129,10 +129,10 @@ impl Store for SqliteStore {
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
         let of_key = message.key().namespace().unwrap_or(&self.namespace);
-        let news = News::Told {
+        let news = News::Told(Letter {
             namespace: of_key.to_string(),
             message,
-        };
+        });
         let told = self.call(by, move |step| {
             let mut listens = false;
             for session in step.sessions_of(to.0)? {

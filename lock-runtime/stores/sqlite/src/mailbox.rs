@@ -45,8 +45,8 @@ impl Hearer {
             News::Granted { owner, token } => {
                 drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
             }
-            News::Told { .. } => {
-                if let Some(message) = news.message_for(&self.namespace) {
+            News::Told(letter) => {
+                if let Some(message) = letter.message_for(&self.namespace) {
                     listener.told(message);
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
+use lock_store::{Finding, Host, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
 use tokio::sync::oneshot;
@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 use crate::errors::{gone, silent};
 use crate::store::Inner;
 use crate::transport::Transport;
-use crate::url::Host;
 
 const QUESTION: &[u8] = b"srvr";
 /// A longer answer is none of ZooKeeper's.

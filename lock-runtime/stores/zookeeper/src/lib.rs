@@ -28,7 +28,6 @@ mod findings;
 mod given_up;
 mod holds;
 mod jute;
-mod letter;
 mod mailbox;
 mod names;
 mod open;

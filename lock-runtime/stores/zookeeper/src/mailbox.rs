@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use lock_store::{ClientId, ClientMessage};
+use lock_store::{ClientId, ClientMessage, Letter};
 
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
-use crate::letter::Letter;
 use crate::store::{Carried, Inner, there};
 use crate::wire::{self, NodeKind};
 
@@ -102,7 +101,10 @@ impl Inner {
             namespace: namespace.to_string(),
             message: message.clone(),
         };
-        let (path, data) = (format!("{path}/m-"), letter.write());
+        let Some(data) = letter.write() else {
+            return Ok(false);
+        };
+        let path = format!("{path}/m-");
         let letter = wire::create(&path, &data, self.acl(), NodeKind::EphemeralSequential);
         match live.send(letter).reply().await {
             Ok(_) => Ok(true),
