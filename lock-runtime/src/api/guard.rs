@@ -1,5 +1,6 @@
 //! [`Guard`]: a hold in the hands of the caller.
 
+mod change;
 mod finish;
 
 use std::fmt;
@@ -14,7 +15,7 @@ use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit, Polling};
-use crate::error::{LockError, LostReason};
+use crate::error::LostReason;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
@@ -340,126 +341,6 @@ impl Guard {
         })
         .await
     }
-
-    /// Lets the hold last at least `lease` from now (10 ms to 24 h). Never makes it shorter.
-    ///
-    /// # Errors
-    /// - [`LockError::Config`]: a lease outside its limits, or beyond `max_hold`.
-    /// - [`LockError::Lost`]: the hold is gone.
-    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The hold
-    ///   lasts as long as before, or longer.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the extension may or may not have happened.
-    /// [`remaining`](Self::remaining) never counts one whose answer was not seen.
-    ///
-    /// # Examples
-    /// ```
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// # let client = lock_runtime::LockClient::in_memory();
-    /// let guard = client.lock("k").lease(Duration::from_secs(5)).acquire().await?;
-    /// guard.extend(Duration::from_secs(60)).await?;
-    /// assert!(guard.remaining() > Duration::from_secs(55));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
-        if let Some(reason) = self.loss() {
-            return Err(self.hold.lost_error(reason));
-        }
-        self.engine.extend(&self.hold, lease).await
-    }
-
-    /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.
-    ///
-    /// From the call on, this guard is a reader's only. For the guard of a reader, nothing changes.
-    ///
-    /// # Errors
-    /// - [`LockError::Config`]: the guard is of another kind of lock, shares the hold of its call
-    ///   chain, or lends it to a nested writer.
-    /// - [`LockError::Lost`]: the hold is gone.
-    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. Other
-    ///   readers may have to wait until the release, or until this is called again.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, this guard is a reader's. Other readers may have to wait until its
-    /// release.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// # let client = lock_runtime::LockClient::in_memory();
-    /// let prices = client.rw_lock("prices");
-    /// let guard = prices.write().await?;
-    /// guard.downgrade().await?;
-    /// assert!(prices.read().try_acquire().await?.is_some());
-    /// assert!(prices.write().try_acquire().await?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn downgrade(&self) -> Result<(), LockError> {
-        if self.is_nested() {
-            return Err(LockError::config(
-                "this guard shares the write lock of its call chain, which the outer body still \
-                 counts on; downgrade the outer guard",
-            ));
-        }
-        // No nested writer uses the hold now, and none will: what waits for its turn asks again
-        // what the hold is.
-        let Some(_readers) = self.nested_gate().enter_now(true) else {
-            return Err(LockError::config(
-                "a nested request shares this write lock and still writes under it; let it finish \
-                 before the downgrade",
-            ));
-        };
-        self.engine.downgrade(&self.hold).await
-    }
-
-    /// Releases, and waits for the store's answer. With [`HoldAfter::Success`](crate::HoldAfter)
-    /// this is the success.
-    ///
-    /// If another task of this process takes the hold over
-    /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)), the store is
-    /// not asked. Then this does not notice that an operator took the hold away.
-    ///
-    /// # Errors
-    /// - [`LockError::Lost`]: the hold was gone before.
-    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The
-    ///   background goes on until it does, or until the lease has ended. A Redis server that is
-    ///   slow but answers other commands may take 10 s longer.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the release is finished in the background.
-    ///
-    /// # Examples
-    /// ```
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// # let client = lock_runtime::LockClient::in_memory();
-    /// let guard = client.lock("k").acquire().await?;
-    /// guard.release().await?;
-    /// assert!(client.lock("k").try_acquire().await?.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn release(self) -> Result<(), LockError> {
-        self.note_success();
-        self.finish().await
-    }
-
-    /// Whether the key stays taken after a success only.
-    pub(crate) fn waits_for_success(&self) -> bool {
-        !self.kept_after_success.is_zero()
-    }
-
-    /// Keeps the key taken for the rest of `hold_at_least`, if only a success does.
-    pub(crate) fn note_success(&self) {
-        self.hold.keep_at_least(self.since, self.kept_after_success);
-    }
 }
 
 impl Borrowed {
@@ -472,12 +353,6 @@ impl Borrowed {
 
     fn take(&self) -> Option<NestedPermit> {
         self.permit.lock().take()
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.finish_in_background();
     }
 }
 
