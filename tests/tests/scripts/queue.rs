@@ -70,6 +70,17 @@ async fn a_place_that_was_suspended_is_kept_for_a_minute() {
 }
 
 #[tokio::test]
+async fn a_queue_whose_only_place_is_suspended_still_ends() {
+    let mut stage = Stage::new().await;
+    // Its client listens.
+    stage.refused = "PUBSUB";
+    let place = format!("{}:1000:0:1", owner(A));
+    assert!(!stage.grants(&[(NOW - 2 * UNHEARD, &place)]).await);
+    assert!(stage.is_queued(&place).await);
+    assert_ne!(stage.command("PTTL q").await, "-1");
+}
+
+#[tokio::test]
 async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_suspended() {
     let mut stage = Stage::new().await;
     let now = 1_800_000_000_000_000;

@@ -6,11 +6,9 @@ use crate::grpc::Status;
 
 /// gRPC's numbers.
 mod code {
-    pub(super) const INVALID: u32 = 3;
     pub(super) const NOT_FOUND: u32 = 5;
     pub(super) const DENIED: u32 = 7;
     pub(super) const EXHAUSTED: u32 = 8;
-    pub(super) const PRECONDITION: u32 = 9;
     pub(super) const UNIMPLEMENTED: u32 = 12;
     pub(super) const UNAVAILABLE: u32 = 14;
     pub(super) const UNAUTHENTICATED: u32 = 16;
@@ -89,7 +87,6 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
         code::EXHAUSTED => (StoreErrorKind::Loading, None),
         code::UNIMPLEMENTED => (StoreErrorKind::Misconfigured, Some(VERSION)),
         code::UNAVAILABLE => (StoreErrorKind::ReadOnly, Some(CUT_OFF)),
-        code::INVALID | code::PRECONDITION => (StoreErrorKind::Refused, None),
         _ => (StoreErrorKind::Refused, None),
     };
     let error = StoreError::new(kind, format!("{server}: {message}"));

@@ -79,8 +79,9 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
         ),
         code::THROTTLED => (StoreErrorKind::Loading, "it is overloaded", None),
         code => {
-            let text = format!("{server}: error {code}");
-            return StoreError::new(StoreErrorKind::Refused, text);
+            let text = format!("{server}: it refuses the request with error {code}");
+            let error = StoreError::new(StoreErrorKind::Refused, text);
+            return error.advise("see its log, and `KeeperException.Code` for the number");
         }
     };
     let error = StoreError::new(kind, format!("{server}: {text}"));
@@ -95,8 +96,9 @@ pub(crate) fn gone(server: &str, why: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
 }
 
-const NOT_SERVING: &str =
-    "it closes connections at once: it serves nobody, as without a majority of its ensemble";
+const NOT_SERVING: &str = "it closes connections at once: it serves nobody, as without a majority \
+                           of its ensemble, or nobody more from this address \
+                           (`maxClientCnxns`)";
 
 /// The server has ended the connection before it had answered the first message.
 pub(crate) fn not_serving(server: &str) -> StoreError {

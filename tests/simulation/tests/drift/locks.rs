@@ -209,6 +209,7 @@ fn the_stores_agree_on_locks_and_permits_in_use_are_those_of_the_holders() {
 
 fn scenario(both: &mut Both<'_>, seed: u64) {
     let mut random = Random(seed);
+    both.keys = &["k"];
     let mut numbers = 0;
     let mut fresh = |random: &mut Random| {
         numbers += 1;
@@ -218,7 +219,7 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
     for _ in 0..STEPS {
         let at = random.index(requests.len());
         match random.below(20) {
-            0 => both.pass_time(random.of(&TICKS), &["k"]),
+            0 => both.pass_time(random.of(&TICKS)),
             1 => requests[at] = fresh(&mut random),
             _ => {
                 let verb = verb(&mut random, &mut requests[at]);

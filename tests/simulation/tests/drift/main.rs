@@ -45,21 +45,30 @@ const OWN_TIME: Duration = Duration::from_millis(100);
 /// be as much too late.
 const APART: Duration = Duration::from_millis(200);
 /// Makes everything that these keys have end earlier by this many milliseconds: times to live, and
-/// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
-/// own end, since the embedded store never forgets a queue.
+/// the times in sets (in ms for the latches' waiters, in µs for shares and places). The end of a
+/// queue is only put off, since the embedded store never forgets one. Refuses a key without an end.
 const TICK: &str = r"
-local millis = tonumber(ARGV[1])
+local millis, time = tonumber(ARGV[1]), redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 for _, key in ipairs(KEYS) do
-  local kind = redis.call('TYPE', key).ok
+  local kind, left = redis.call('TYPE', key).ok, redis.call('PTTL', key)
+  if left == -1 then error(key .. ' never ends') end
   if string.find(key, '%queue:', 1, true) then
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-    for i = 1, #all, 2 do
+    local last = now
+    for i = #all - 1, 1, -2 do
       -- The time at which a client was suspended is in milliseconds.
       local in_millis = all[i + 1] - 6000000000000000
       local unit = in_millis > 0 and in_millis < 100000000000000 and 1 or 1000
-      redis.call('ZADD', key, all[i + 1] - millis * unit, all[i])
+      local at = all[i + 1] - millis * unit
+      -- Nothing waits since later than now, and who came later waits after it.
+      if at < 2 * now then
+        at = math.min(at, last)
+        last = at - 1
+      end
+      redis.call('ZADD', key, at, all[i])
     end
-    kind = 'none'
+    if millis > 0 then kind = 'none' end
   elseif kind == 'zset' then
     local unit = string.find(key, '%latch:', 1, true) and 1 or 1000
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
@@ -67,7 +76,7 @@ for _, key in ipairs(KEYS) do
       if tonumber(all[i + 1]) > 0 then redis.call('ZINCRBY', key, -millis * unit, all[i]) end
     end
   end
-  if kind ~= 'none' then redis.call('PEXPIRE', key, redis.call('PTTL', key) - millis) end
+  if kind ~= 'none' then redis.call('PEXPIRE', key, left - millis) end
 end
 return 1";
 
@@ -154,8 +163,8 @@ struct Both<'g> {
     commands: usize,
     /// Whether the order in which a client hears of grants must be the same.
     in_order: bool,
-    /// Whose time passes.
-    keys: Vec<String>,
+    /// Whose time passes. Without any, that of all which are there.
+    keys: &'static [&'static str],
     /// Since when the test's own duration has not been taken back.
     since: std::time::Instant,
     /// The machine was so slow that nothing more can be said of this scenario.
@@ -196,7 +205,7 @@ impl<'g> Both<'g> {
             steps: Vec::new(),
             commands: 0,
             in_order: true,
-            keys: Vec::new(),
+            keys: &[],
             since: std::time::Instant::now(),
             are_apart: false,
         }
@@ -231,14 +240,12 @@ impl<'g> Both<'g> {
         reply
     }
 
-    /// Lets this many milliseconds pass in both stores. In Redis, for these keys (without the
-    /// namespace) and their queues.
-    fn pass_time(&mut self, millis: u64, keys: &[&str]) {
+    /// Lets this many milliseconds pass in both stores. In Redis, for its keys and their queues.
+    fn pass_time(&mut self, millis: u64) {
         self.steps.push(format!("{millis} ms later"));
         let ground = self.ground;
         let advance = async || tokio::time::advance(Duration::from_millis(millis)).await;
         ground.paused.block_on(advance());
-        self.keys = keys.iter().map(|key| (*key).to_owned()).collect();
         self.take_back_own_time();
         self.tick(millis.cast_signed());
     }
@@ -247,15 +254,20 @@ impl<'g> Both<'g> {
     fn take_back_own_time(&mut self) {
         let own = self.since.elapsed();
         self.are_apart |= own > APART;
-        self.since += own;
-        self.tick(-i64::try_from(own.as_millis()).unwrap());
+        let millis = u64::try_from(own.as_millis()).unwrap();
+        self.since += Duration::from_millis(millis);
+        self.tick(-millis.cast_signed());
     }
 
     fn tick(&self, millis: i64) {
-        if self.keys.is_empty() {
+        let keys: Vec<String> = match self.keys {
+            [] => self.keys(),
+            keys => keys.iter().map(|key| (*key).to_owned()).collect(),
+        };
+        if keys.is_empty() {
             return;
         }
-        let names = self.keys.iter().map(|key| self.name(key));
+        let names = keys.iter().map(|key| self.name(key));
         let queue = |name: &String| self.name(&format!("%queue:{{{name}}}"));
         let names: Vec<String> = names.flat_map(|name| [queue(&name), name]).collect();
         let millis = millis.to_string();

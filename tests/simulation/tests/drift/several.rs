@@ -167,11 +167,12 @@ fn the_stores_agree_on_several_keys_at_once() {
 
 fn scenario(both: &mut Both<'_>, seed: u64) {
     let mut random = Random(seed);
+    both.keys = &KEYS;
     let mut requests: Vec<Request> = (0..6).map(|one| request(&mut random, one)).collect();
     for step in 0..STEPS {
         let at = random.index(requests.len());
         match random.below(20) {
-            0 => both.pass_time(random.of(&TICKS), &KEYS),
+            0 => both.pass_time(random.of(&TICKS)),
             1 => requests[at] = request(&mut random, 100 + step as u64),
             _ => {
                 let request = &requests[at];

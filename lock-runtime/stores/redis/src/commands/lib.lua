@@ -276,12 +276,15 @@ local function hand_over(at, state, channels, time, me)
       return false
     end
     served = served + 1
-    redis.call('ZREM', at.queue, member)
     if turn == 'suspended' then
-      -- Needs no free memory after the removal.
+      -- Needs no free memory, as in `hear`. The queue is never empty here, or it would have no end.
+      redis.call('PEXPIRE', at.queue, KEPT)
       stamp(at, member, since + SUSPENDED)
       stamp(at, place.client, HEARD + math.floor(time / 1000))
-    elseif turn == 'served' then grant(at, state, place, channels, time) end
+    else
+      redis.call('ZREM', at.queue, member)
+      if turn == 'served' then grant(at, state, place, channels, time) end
+    end
   end
   return false
 end

@@ -102,9 +102,9 @@ impl StoreUrl {
             ("redis" | "rediss", Some("quorum")) => quorum(&parts()?, options)?,
             _ => {
                 return Err(ConfigError::new(
-                    "the URL has no known scheme: use `memory:` or, each with `://`, redis, rediss, \
-                     redis-sentinel, redis-cluster, redis-quorum, redis+unix, postgres, zookeeper, \
-                     etcd or sqlite",
+                    "the URL has no known scheme: use `memory:` or, each with `://`, redis, \
+                     rediss, redis-sentinel, redis-cluster, redis-quorum, redis+unix, postgres, \
+                     zookeeper, etcd or sqlite",
                 ));
             }
         };
