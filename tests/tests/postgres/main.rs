@@ -16,6 +16,7 @@ mod hosts;
 mod limits;
 mod options;
 mod poolers;
+mod prepared;
 mod set_up;
 mod strangers;
 mod tls;

@@ -6,7 +6,7 @@ use lock_runtime::{LockClient, LockError, StoreErrorKind, Tls};
 use lock_testkit::{PostgresServer, eventually};
 
 /// A server with TLS, and its certificate.
-async fn server() -> (PostgresServer, String) {
+pub(crate) async fn server() -> (PostgresServer, String) {
     let names = vec!["127.0.0.1".to_owned()];
     let certificate = rcgen::generate_simple_self_signed(names).unwrap();
     let (pem, key) = (certificate.cert.pem(), certificate.signing_key);

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_store::{Clock, Instant, MIN_PAUSE, StoreError};
-use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, NoTls, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::errors::{of_postgres, of_version};
 use crate::greeting::{Greeting, no_answer};
 use crate::identity::{KnownIdentity, ServerIdentity};
+use crate::login_process::login_process;
+use crate::prepared::Prepared;
 use crate::route::{Route, Session};
 use crate::statement::Statement;
-use crate::transport::Transport;
 use crate::turns::Turns;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
@@ -32,6 +32,7 @@ pub(crate) struct Connection {
     /// Of several, which one it is.
     server: Option<(Arc<KnownIdentity>, ServerIdentity)>,
     turns: Turns,
+    prepared: Prepared,
     /// The statements under way, or waiting for their turn.
     load: AtomicUsize,
     is_retired: AtomicBool,
@@ -90,11 +91,11 @@ impl Connection {
         }
         greeting.expect_complete(&server)?;
         let client = Arc::new(client);
-        let is_own = login_process(&client, &route.transport).await;
-        let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
+        let is_own = login_process(&client).await == Some(row.try_get(3).map_err(failed)?);
         Ok(Self {
             server: identity.map(|identity| (Arc::clone(&route.known), identity)),
             turns: Turns::new(is_own, &client, clock),
+            prepared: Prepared::new(is_own, &client, clock),
             client,
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
@@ -175,7 +176,7 @@ impl Connection {
         let params = statement.params.iter();
         let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
         let turn = self.turns.next().await;
-        let done = self.client.query_typed(statement.sql, &params).await;
+        let done = self.prepared.query(statement.sql, &params).await;
         // An error comes before the end of the server's answer.
         if done.is_ok() {
             turn.end();
@@ -192,20 +193,6 @@ impl Connection {
     pub(crate) fn since(&self) -> Instant {
         self.answered
     }
-}
-
-/// The process of the session, as the server named it at the login for requests to cancel. A pooler
-/// makes up a number of its own. `None` over TLS, where it can't be read.
-async fn login_process(client: &Client, transport: &Transport) -> Option<i32> {
-    if !matches!(transport, Transport::Plain) {
-        return None;
-    }
-    let (to, mut from) = tokio::io::duplex(64);
-    let cancel = client.cancel_token();
-    cancel.cancel_query_raw(to, NoTls).await.ok()?;
-    // After its length and its code.
-    from.read_u64().await.ok()?;
-    from.read_i32().await.ok()
 }
 
 /// Carries the bytes of a session in the background, until what it gives is dropped.

@@ -7,7 +7,7 @@
 //!
 //! - Time is the server's. A statement that was given up is not carried out after its deadline.
 //! - A client has a few connections, so that commits of independent keys share their write to disk.
-//! - No statement has a name, and a session that may be a pooler's carries out one at a time:
+//! - In a session that may be a pooler's, no statement has a name, and one is carried out at a time:
 //!   pgbouncer in transaction mode may stand between.
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
@@ -26,10 +26,12 @@ mod identity;
 mod latches;
 mod listen;
 mod locks;
+mod login_process;
 mod migrate;
 mod news;
 mod open;
 mod pool;
+mod prepared;
 mod route;
 mod rows;
 mod statement;
