@@ -85,7 +85,9 @@ async fn the_longest_namespace_and_key_have_room_in_the_tables() {
     let guard = lock().acquire().await.unwrap();
     assert!(lock().acquire().await.unwrap_err().is_busy());
     guard.release().await.unwrap();
+    let key = "l".repeat(512);
     view.latch(&*key).set(1).await.unwrap();
+    let key = "r".repeat(512);
     let rate = Rate::per_second(1);
     view.rate_limiter(&*key, rate).acquire().await.unwrap();
 }

@@ -106,7 +106,10 @@ async fn a_grant_that_the_pooler_can_not_tell_is_undone() {
     let standby = server.standby(true).await;
     let pooler = PgBouncer::start(&server).await;
     let url = format!("{}?listen=off", pooler.url());
-    let client = client(&url).await;
+    // Enough for a busy machine: a command that comes too late is not carried out.
+    let timeout = Duration::from_secs(10);
+    let builder = LockClient::builder().url(url).command_timeout(timeout);
+    let client = builder.connect().await.unwrap();
     client.lock("before").run(async {}).await.unwrap();
     standby.pause();
     let lock = client

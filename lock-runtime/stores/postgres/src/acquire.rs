@@ -7,8 +7,9 @@ use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue};
 use tokio_postgres::Row;
 
 use crate::batch::Batched;
-use crate::locks::{Told, of_claim};
-use crate::rows::{Read, Values, holder_of, micros, of_micros, unsigned};
+use crate::locks::of_claim;
+use crate::news::Told;
+use crate::rows::{AcquireFields, Read, Values, holder_of, micros, of_micros, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
 use crate::together::{StatementReply, Together};
@@ -65,15 +66,11 @@ impl PostgresStore {
             Param::Bytes(request.instead_of.map(owner)),
             Param::Deadline,
         ]);
-        // A function in FROM has its result stored and read again, even if that is one row.
         let statement = Statement::new(
-            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
-                 (it).told, (it).tokens \
-             FROM (SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it \
-                 OFFSET 0) AS one",
+            "SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it",
             params,
         );
-        let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.grants()?));
+        let read = |row: Values<'_>| Ok(self.acquired(row.get("it")?, &request));
         let none = || (Acquired::busy(None, false), Told::new());
         let answer = self.call(by, statement, one(read, none));
         Ok(self.notify_all(answer.await?))
@@ -91,9 +88,7 @@ impl PostgresStore {
         let name = requests.first().map(|one| self.name(&one.claim.key));
         let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
         let statement = Statement::new(
-            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
-                 (it).told, (it).tokens, \
-                 CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
+            "SELECT it, CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
                      THEN set_config('synchronous_commit', 'off', true) END \
              FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
                      nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
@@ -116,8 +111,9 @@ impl PostgresStore {
         let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
             let (mut acquired, mut told) = (Vec::new(), Told::new());
             for (row, request) in rows.iter().map(Values).zip(requests) {
-                acquired.push(self.acquired(&row, request)?);
-                told.extend(row.grants()?);
+                let (one, granted) = self.acquired(row.get("it")?, request);
+                acquired.push(one);
+                told.extend(granted);
             }
             Ok((acquired, told))
         };
@@ -125,29 +121,26 @@ impl PostgresStore {
         Ok(self.notify_all(answer.await?))
     }
 
-    fn acquired(&self, row: &Values<'_>, request: &Acquire) -> Read<Acquired> {
-        let limit: Option<i32> = row.get("lim")?;
-        let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-        let code: i32 = row.get("code")?;
-        Ok(match code {
+    fn acquired(&self, it: AcquireFields<'_>, request: &Acquire) -> (Acquired, Told) {
+        let limit = it.limit.and_then(|limit| u32::try_from(limit).ok());
+        let acquired = match it.code {
             1 => {
-                let token: Option<i64> = row.get("token")?;
-                let mut granted = Granted::new(token.map(unsigned), request.tokens);
+                let mut granted = Granted::new(it.token.map(unsigned), request.tokens);
                 granted.limit = limit;
                 Acquired::Granted(granted)
             }
             2 => Acquired::Conflict,
-            _ => {
-                let remaining: Option<i64> = row.get("remaining")?;
-                let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
-                busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
+            code => {
+                let mut busy = Busy::new(it.remaining.map(of_micros), it.queued);
+                busy.holder = it.holder.and_then(holder_of);
                 busy.limit = limit;
                 if code == 3 || !self.hearing.borrow().is_proved() {
                     busy.look_in = Some(self.next_look_in(request.claim.owner, busy.remaining));
                 }
                 Acquired::Busy(busy)
             }
-        })
+        };
+        (acquired, it.granted)
     }
 
     /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or

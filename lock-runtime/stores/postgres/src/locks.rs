@@ -7,14 +7,13 @@ use lock_store::{
 use tokio_postgres::Row;
 
 use crate::batch::Batched;
-use crate::news;
-use crate::rows::{Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
+use crate::news::Told;
+use crate::rows::{EndFields, Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
 use crate::together::{StatementReply, Together};
 
 type Done<T> = StatementReply<T>;
-pub(crate) type Told = Vec<news::GrantNews>;
 
 impl Batched for Release {
     type Replied = Released;
@@ -156,11 +155,8 @@ impl PostgresStore {
         if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
-            let statement = Statement::new(
-                "SELECT (it).held, (it).told, (it).tokens \
-                 FROM (SELECT lock_store.release($1, $2, $3, $4, $5) AS it OFFSET 0) AS one",
-                params,
-            );
+            let sql = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
+            let statement = Statement::new(sql, params);
             let none = || (Released::NotHeld, Told::new());
             let answer = self.call_for_many(by, statement, one(ended, none)).await?;
             let released = self.notify_all_now(answer, by).await;
@@ -218,13 +214,13 @@ impl PostgresStore {
     ) -> Done<Released> {
         let mut params = of_claim(self.name(&claim.key), &claim);
         params.push(Param::Int(Some(i32::try_from(permits).unwrap_or(i32::MAX))));
-        let sql = "SELECT held, told, tokens FROM lock_store.shrink($1, $2, $3, $4, $5)";
+        let sql = "SELECT lock_store.shrink($1, $2, $3, $4, $5) AS it";
         self.end_claim(sql, params, by).await
     }
 
     pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Done<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
-        let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
+        let sql = "SELECT lock_store.abandon($1, $2, $3, $4) AS it";
         self.end_claim(sql, params, by).await
     }
 
@@ -253,10 +249,13 @@ impl PostgresStore {
 
     pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
         let statement = Statement::new(
-            "SELECT held, told, tokens FROM lock_store.force_release($1)",
+            "SELECT lock_store.force_release($1) AS it",
             vec![Param::bytes(self.name(&key))],
         );
-        let read = |row: Values<'_>| Ok((row.get("held")?, row.grants()?));
+        let read = |row: Values<'_>| {
+            let it: EndFields = row.get("it")?;
+            Ok((it.was_held, it.granted))
+        };
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
@@ -264,7 +263,8 @@ impl PostgresStore {
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {
-    Ok((released(row.get("held")?), row.grants()?))
+    let it: EndFields = row.get("it")?;
+    Ok((released(it.was_held == Some(true)), it.granted))
 }
 
 /// The request that a row of a batch is about.

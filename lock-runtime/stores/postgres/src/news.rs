@@ -9,6 +9,7 @@ use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner, RevokeAnswe
 
 /// An owner that was granted its lock, and its first token.
 pub(crate) type GrantNews = (Owner, Option<u64>);
+pub(crate) type Told = Vec<GrantNews>;
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
