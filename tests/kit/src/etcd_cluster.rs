@@ -19,7 +19,7 @@ use crate::etcd_gateway::EtcdGateway;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
-use crate::{Port, eventually};
+use crate::{PeerNetwork, Port, eventually};
 
 /// More than a server needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -103,12 +103,29 @@ impl EtcdCluster {
 
     /// So many members, started like this.
     pub async fn of(members: usize, options: EtcdOptions) -> Self {
-        let scheme = if options.has_tls { "https" } else { "http" };
         let ports: Vec<(Port, Port)> = (0..members).map(|_| (Port::free(), Port::free())).collect();
-        let peer = |(at, (_, peer)): (usize, &(Port, Port))| {
-            format!("m{at}=http://127.0.0.1:{}", peer.number())
-        };
-        let peers: Vec<String> = ports.iter().enumerate().map(peer).collect();
+        let known = ports.iter().map(|(_, peer)| peer.number()).collect();
+        Self::at(ports, known, options).await
+    }
+
+    /// A cluster of three, each of which can be cut off from the others.
+    ///
+    /// # Panics
+    /// If there are no ports.
+    pub async fn three_apart() -> (Self, PeerNetwork) {
+        let ports: Vec<(Port, Port)> = (0..3).map(|_| (Port::free(), Port::free())).collect();
+        let own: Vec<Vec<u16>> = ports.iter().map(|(_, peer)| vec![peer.number()]).collect();
+        let mut network = PeerNetwork::new(&own).await;
+        let known = network.route().await;
+        let cluster = Self::at(ports, known, EtcdOptions::default()).await;
+        (cluster, network)
+    }
+
+    /// Members at these ports, for clients and for each other, who know each other by those.
+    async fn at(ports: Vec<(Port, Port)>, known: Vec<u16>, options: EtcdOptions) -> Self {
+        let scheme = if options.has_tls { "https" } else { "http" };
+        let peer = |(at, port)| format!("m{at}=http://127.0.0.1:{port}");
+        let peers: Vec<String> = known.iter().enumerate().map(peer).collect();
         let member = |(at, (client, peer)): (usize, (Port, Port))| {
             let folder = temporary_folder();
             let client_url = format!("{scheme}://127.0.0.1:{}", client.number());
@@ -121,8 +138,11 @@ impl EtcdCluster {
                 ),
                 ("--listen-client-urls", client_url.clone()),
                 ("--advertise-client-urls", client_url),
-                ("--listen-peer-urls", peer_url.clone()),
-                ("--initial-advertise-peer-urls", peer_url),
+                ("--listen-peer-urls", peer_url),
+                (
+                    "--initial-advertise-peer-urls",
+                    format!("http://127.0.0.1:{}", known[at]),
+                ),
                 ("--initial-cluster", peers.join(",")),
                 ("--logger", "zap".to_owned()),
                 ("--log-level", "warn".to_owned()),

@@ -190,3 +190,39 @@ async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothi
     held.release().await.unwrap();
     eventually("nothing is left", async || servers.locks().await.is_empty()).await;
 }
+
+/// A client that knows the member only which was cut off from the others, and leads them at first.
+#[tokio::test]
+async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_another_gets_it() {
+    let (servers, network) = EtcdCluster::three_apart().await;
+    let ports = servers.ports();
+    let leader = servers.leader().await;
+    let cut_off = client(&servers.url_at(&ports[leader..=leader], "?session=4s")).await;
+    let others: Vec<u16> = (0..3)
+        .filter(|at| *at != leader)
+        .map(|at| ports[at])
+        .collect();
+    let other = client(&servers.url_at(&others, "?session=4s")).await;
+    let request = cut_off.lock("k").lease(Duration::from_secs(2)).renew(true);
+    let guard = request.acquire().await.unwrap();
+    network.isolate(leader);
+    let lost = tokio::spawn(async move {
+        guard.lost().await;
+        let at = Instant::now();
+        assert!(!guard.is_held());
+        (at, guard)
+    });
+    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
+    let granted = Instant::now();
+    assert!(
+        lost.is_finished(),
+        "its holder does not know that it is lost"
+    );
+    let (at, guard) = lost.await.unwrap();
+    assert!(at < granted);
+    assert!(next.is_held());
+    drop(guard);
+    network.rejoin(leader);
+    next.release().await.unwrap();
+    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}

@@ -174,3 +174,40 @@ async fn tokens_rise_over_a_restore_of_an_older_state_for_whoever_lived_through_
         last = next;
     }
 }
+
+/// A leader that was replaced and does not know it answers reads and a `sync`, and lets its clients
+/// take their sessions over again. It can't make anybody write.
+#[tokio::test]
+async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
+    let (servers, network) = ZooKeeperEnsemble::three_with_a_patient_leader().await;
+    let ports = servers.ports();
+    let options = "?tick=500ms&session=4s";
+    let cut_off = client(&servers.url_at(&ports[2..], options)).await;
+    let other = client(&servers.url_at(&ports[..2], options)).await;
+    let guard = cut_off.lock("k").acquire().await.unwrap();
+    network.isolate(2);
+    let lost = tokio::spawn(async move {
+        guard.lost().await;
+        let at = Instant::now();
+        assert!(!guard.is_held());
+        (at, guard)
+    });
+    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
+    let granted = Instant::now();
+    assert!(
+        lost.is_finished(),
+        "its holder does not know that it is lost"
+    );
+    let (at, guard) = lost.await.unwrap();
+    assert!(at < granted);
+    assert!(next.is_held());
+    assert!(
+        servers.leads(2).await,
+        "it does not know that it was replaced"
+    );
+    drop(guard);
+    network.rejoin(2);
+    next.release().await.unwrap();
+    // It follows, and its client goes on.
+    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}

@@ -209,10 +209,10 @@ impl Inner {
         Ok(said(ended))
     }
 
-    /// One round trip: the server hears from the leader first, and then looks for each child.
+    /// One round trip: a majority writes something first, and then the server looks for each child.
     pub(crate) async fn renew(&self, live: &Live, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
         let asked = self.clock.now();
-        let synced = live.send(wire::sync());
+        let written = live.send(wire::empty_write());
         let look = |renewal: &Renewal| {
             let node = self.node(&renewal.claim.key);
             let own = self.held(live, &node, &renewal.claim)?;
@@ -220,7 +220,7 @@ impl Inner {
             Some((node, own.child, sent))
         };
         let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
-        synced.reply().await?;
+        written.reply().await?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
             let Some((node, child, sent)) = look else {
