@@ -79,6 +79,15 @@ impl EtcdGateway {
         })
     }
 
+    /// The number of leases that there are.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub async fn leases(&self) -> io::Result<usize> {
+        let reply = self.ask("lease/leases", &json!({})).await?;
+        Ok(reply["leases"].as_array().map_or(0, Vec::len))
+    }
+
     /// What the server replies to a request.
     ///
     /// # Errors

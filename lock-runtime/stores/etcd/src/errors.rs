@@ -9,6 +9,7 @@ mod code {
     pub(super) const NOT_FOUND: u32 = 5;
     pub(super) const DENIED: u32 = 7;
     pub(super) const EXHAUSTED: u32 = 8;
+    pub(super) const PRECONDITION: u32 = 9;
     pub(super) const UNIMPLEMENTED: u32 = 12;
     pub(super) const UNAVAILABLE: u32 = 14;
     pub(super) const UNAUTHENTICATED: u32 = 16;
@@ -64,6 +65,10 @@ impl Status {
         self.code == code::DENIED
             || self.wants_login()
             || self.message.contains("user name is empty")
+    }
+
+    pub(crate) fn is_lease_there(&self) -> bool {
+        self.code == code::PRECONDITION && self.message.contains("lease already exists")
     }
 
     pub(crate) fn is_lease_gone(&self) -> bool {

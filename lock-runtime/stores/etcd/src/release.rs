@@ -98,7 +98,7 @@ impl Inner {
     ) -> Carried<bool> {
         let keep = request.keep;
         let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
-        let (lease, _) = self.grant(live, seconds).await?;
+        let lease = self.lease_to_keep(live, child.owner, seconds).await?;
         let path = node.child(&names::of_kept(child.owner, child.permits));
         let value = names::value_at(child.permits, child.place);
         let before = node.child(&child.name);
