@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, Tls};
-use lock_testkit::{EtcdCluster, EtcdOptions, Port};
+use lock_testkit::{EtcdCluster, EtcdOptions, Port, eventually};
 
 use crate::client;
 
@@ -106,9 +106,17 @@ async fn a_hundred_keys_are_taken_at_once_and_more_than_a_transaction_has_are_re
         guard.release().await.unwrap();
         assert_eq!(servers.locks().await.len(), 0);
     }
+    // The same key twice is one.
+    let twice = keys(127).chain(keys(1));
+    drop(client.multi_lock(twice).acquire().await.unwrap());
     let error = client.multi_lock(keys(128)).acquire().await.map(drop);
-    let error = error.unwrap_err().to_string();
-    assert!(error.contains("lock fewer keys at once"), "{error}");
+    let error = error.unwrap_err();
+    assert!(matches!(error, LockError::Config { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("lock fewer keys at once"),
+        "{error}"
+    );
+    eventually("nothing is left", async || servers.locks().await.is_empty()).await;
     assert_eq!(servers.locks().await.len(), 0);
 }
 

@@ -43,8 +43,6 @@ pub(crate) enum Fault {
     Unreadable,
     /// Nobody wants it any more.
     GivenUp,
-    /// It asks for more than there can be, and was not sent.
-    Limit(StoreError),
 }
 
 impl Status {
@@ -116,12 +114,6 @@ pub(crate) fn strange(server: &str) -> StoreError {
     let text = format!("{server}: it does not speak etcd's protocol");
     StoreError::new(StoreErrorKind::Misconfigured, text)
         .advise("check host and port: etcd's clients use port 2379, and `tls=on` if it has TLS")
-}
-
-/// More keys at once than one transaction has.
-pub(crate) fn too_many(keys: usize, most: usize) -> StoreError {
-    let text = format!("{keys} keys at once, and a transaction of etcd takes {most} at most");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise("lock fewer keys at once")
 }
 
 pub(crate) fn too_old(server: &str, version: &str) -> StoreError {

@@ -161,7 +161,6 @@ impl Inner {
                     // Nobody reads this.
                     return Err(Failure::unknown(silent(&server), link));
                 }
-                Some(Err(Fault::Limit(error))) => return Err(Failure::without_effect(error)),
             }
         }
     }
