@@ -20,7 +20,7 @@ use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
 use crate::zookeeper_wire::ZooKeeperSession;
-use crate::{PeerNetwork, Port};
+use crate::{PeerNetwork, Port, eventually};
 
 /// Where Debian and Homebrew have the server.
 const JARS: [&str; 3] = [
@@ -347,6 +347,19 @@ impl ZooKeeperEnsemble {
         if let Some(mut process) = self.members[number].process().take() {
             process.kill();
         }
+    }
+
+    /// Ends one member in good order.
+    pub async fn stop_member(&self, number: usize) {
+        let member = &self.members[number];
+        member.process().as_mut().expect("it runs").terminate();
+        eventually("the member ends", async || {
+            let mut process = member.process();
+            process
+                .as_mut()
+                .is_none_or(|process| process.exit_status().is_some())
+        })
+        .await;
     }
 
     /// Starts one member again that was killed, and does not wait until it serves.
