@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -386,11 +387,67 @@ impl EtcdCluster {
         .await;
     }
 
+    /// Whether one member's process has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self, number: usize) -> bool {
+        let mut process = self.members[number].process();
+        let process = process.as_mut();
+        process.is_some_and(|process| process.exit_status().is_some())
+    }
+
+    /// Writes a snapshot of the only member to this file.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub fn save_snapshot(&self, file: &Path) {
+        let port = self.members[0].client.number();
+        etcdctl(&[
+            &format!("--endpoints=127.0.0.1:{port}"),
+            "snapshot",
+            "save",
+            &file.display().to_string(),
+        ]);
+    }
+
+    /// Kills the only member, and starts it with what the snapshot has: as the same cluster, or as
+    /// one with this token.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn restore(&self, file: &Path, token: Option<&str>) {
+        self.kill_member(0);
+        let data = self.data(0);
+        fs::remove_dir_all(&data).expect("its data");
+        let peer = format!("http://127.0.0.1:{}", self.members[0].peer.number());
+        let mut arguments = vec![
+            "snapshot".to_owned(),
+            "restore".to_owned(),
+            file.display().to_string(),
+            format!("--data-dir={}", data.display()),
+            "--name=m0".to_owned(),
+            format!("--initial-cluster=m0={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+        ];
+        arguments.extend(token.map(|token| format!("--initial-cluster-token={token}")));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        etcdctl(&arguments);
+        self.restart_member(0).await;
+    }
+
     /// The data folder of a member.
     #[must_use]
     pub fn data(&self, number: usize) -> std::path::PathBuf {
         self.members[number].folder.path().join("data")
     }
+}
+
+/// Runs etcd's tool.
+fn etcdctl(arguments: &[&str]) {
+    let mut command = Command::new("etcdctl");
+    command.env("ETCDCTL_API", "3").args(arguments);
+    let output = command.output().expect("etcdctl is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
 /// The number of the leader in a member's status, if it knows one.

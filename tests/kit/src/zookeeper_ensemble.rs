@@ -212,15 +212,22 @@ impl ZooKeeperEnsemble {
             member.spawn(&[]);
         }
         let ensemble = Self::begin(members).await;
-        // Of those that know the same, the last one is elected.
-        while ensemble.leader().await != last {
-            let leader = ensemble.leader().await;
-            ensemble.kill_member(leader);
-            ensemble.leader().await;
-            ensemble.restart_member(leader).await;
-        }
-        ensemble.until_serving().await;
+        ensemble.let_the_last_lead().await;
         (ensemble, network)
+    }
+
+    /// Sees to it that the last member leads: of those that know the same, it is elected.
+    pub async fn let_the_last_lead(&self) {
+        loop {
+            let leader = self.leader().await;
+            if leader + 1 == self.members.len() {
+                break;
+            }
+            self.kill_member(leader);
+            self.leader().await;
+            self.restart_member(leader).await;
+        }
+        self.until_serving().await;
     }
 
     async fn begin(members: Vec<Member>) -> Self {

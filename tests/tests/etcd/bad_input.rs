@@ -251,13 +251,27 @@ async fn tls_asks_for_certificates_of_both() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_over_is_told_by_that_word() {
+async fn a_certificate_that_is_over_is_told_within_the_time_limit() {
     let authority = authority();
     let (servers, _folder) = over_tls(&authority, true).await;
     let (certificate, key) = signed(&authority, false);
     let tls = Tls::new().ca_pem(authority.certificate.pem());
     let tls = tls.identity_pem(certificate, key);
-    let error = refused(LockClient::builder().url(servers.url("?tls=on")).tls(tls)).await;
+    let limit = Duration::from_secs(3);
+    let client = LockClient::builder()
+        .url(servers.url("?tls=on"))
+        .tls(tls)
+        .unavailable_after(limit)
+        .connect_lazy()
+        .unwrap();
+    let asked = Instant::now();
+    let error = client.lock("k").acquire().await.unwrap_err();
+    let took = asked.elapsed();
+    assert!(took < limit * 2, "{took:?}");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("xpired"), "{text}");
+    assert!(
+        text.contains("expired") && text.contains("renew the certificate"),
+        "{text}"
+    );
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{EtcdCluster, Proxy, eventually};
+use lock_testkit::{EtcdCluster, Proxy, SmallDisk, eventually};
 
 use crate::{LONG, client};
 
@@ -225,4 +225,77 @@ async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_anoth
     network.rejoin(leader);
     next.release().await.unwrap();
     cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}
+
+/// The cluster is another one then, or the same one and behind.
+#[tokio::test]
+async fn a_restored_cluster_gives_higher_tokens_than_before() {
+    let servers = EtcdCluster::one().await;
+    let url = servers.url("");
+    let token = async |client: &LockClient| {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        guard.release().await.unwrap();
+        token
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("snapshot");
+    let a = client(&url).await;
+    let mut last = token(&a).await;
+    servers.save_snapshot(&file);
+    for cluster in [None, Some("restored")] {
+        for _ in 0..100 {
+            let next = token(&a).await;
+            assert!(next > last);
+            last = next;
+        }
+        servers.restore(&file, cluster).await;
+        // If it is another cluster, one that knows nothing of the first comes first.
+        let new = match cluster {
+            None => None,
+            Some(_) => Some(client(&url).await),
+        };
+        for client in new.iter().chain([&a]) {
+            let next = token(client).await;
+            assert!(next > last, "{cluster:?}: {next} after {last}");
+            last = next;
+        }
+    }
+}
+
+/// A member whose disk is full ends itself, and the others go on. The mount needs root.
+#[tokio::test]
+async fn a_full_disk_of_the_leader_costs_no_hold() {
+    let Some(disk) = SmallDisk::mounted(192 << 20) else {
+        return;
+    };
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").fenced().acquire().await.unwrap();
+    let leader = servers.leader().await;
+    servers.kill_member(leader);
+    disk.take_in(&servers.data(leader));
+    servers.restart_member(leader).await;
+    let other = servers.leader().await;
+    // Whoever leads, the one with the small disk has written all before it ends.
+    disk.fill();
+    let gateway = lock_testkit::EtcdGateway::at(servers.ports()[other]);
+    let filling = "x".repeat(1 << 20);
+    eventually("the member ends", async || {
+        // Its page cache has some space.
+        let _ = gateway.put("filling", &filling).await;
+        servers.has_ended(leader)
+    })
+    .await;
+    assert!(guard.is_held());
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    let token = guard.fencing_token().unwrap();
+    guard.release().await.unwrap();
+    let next = b.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token().unwrap() > token);
+    disk.free();
+    servers.restart_member(leader).await;
+    assert!(next.is_held());
+    drop(servers);
 }

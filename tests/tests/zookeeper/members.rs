@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{ZooKeeperEnsemble, eventually};
+use lock_testkit::{SmallDisk, ZooKeeperEnsemble, eventually};
 
 use crate::{LONG, client};
 
@@ -210,4 +210,44 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
     next.release().await.unwrap();
     // It follows, and its client goes on.
     cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}
+
+/// A leader whose disk is full steps down, and the others go on. The mount needs root.
+#[tokio::test]
+async fn a_full_disk_of_the_leader_costs_no_hold() {
+    let Some(disk) = SmallDisk::mounted(8 << 20) else {
+        return;
+    };
+    let servers = ZooKeeperEnsemble::three().await;
+    let last = 2;
+    servers.kill_member(last);
+    disk.take_in(&servers.data(last));
+    servers.restart_member(last).await;
+    servers.let_the_last_lead().await;
+    let url = servers.url("?tick=500ms&session=30s");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").fenced().acquire().await.unwrap();
+    disk.fill();
+    eventually("it leads no more", async || {
+        // A page of its log has some space.
+        let _ = b.lock("other").run(async {}).await;
+        !servers.leads(last).await
+    })
+    .await;
+    assert!(guard.is_held());
+    eventually("there is a majority", async || {
+        b.lock("other").try_acquire().await.is_ok()
+    })
+    .await;
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(guard.is_held());
+    let token = guard.fencing_token().unwrap();
+    guard.release().await.unwrap();
+    let next = b.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token().unwrap() > token);
+    disk.free();
+    servers.kill_member(last);
+    servers.restart_member(last).await;
+    assert!(next.is_held());
+    drop(servers);
 }
