@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lock_store::rules::is_part;
 use lock_store::{
     Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
 };
@@ -391,14 +392,4 @@ pub(crate) fn reads_with_base(node: &KeyNode) -> Vec<RequestOp> {
 /// The key that has the base of a namespace's tokens.
 pub(crate) fn base_of(node: &KeyNode) -> String {
     format!("{}base", names::helpers(&node.namespace))
-}
-
-/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
-/// that was sent around the same time.
-pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
-    match (has, says) {
-        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
-        (Some(has), Some(says)) => has.count == says.count,
-        (has, says) => has == says,
-    }
 }

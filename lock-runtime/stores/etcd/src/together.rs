@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 
 use crate::acquire::AskingRequest;
@@ -10,7 +11,7 @@ use crate::base::TokenSource;
 use crate::connection::{Live, is_lease_gone};
 use crate::given_up::GivenUp;
 use crate::names::{self, Child, ChildPlace};
-use crate::rank::{ChildStanding, Listing};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads};
 use crate::wire;
 

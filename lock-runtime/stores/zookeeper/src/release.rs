@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Mutex, Owner, Permits, Release, Released, Renewal, Renewed,
@@ -12,7 +13,7 @@ use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::holds::{Own, OwnPart};
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing, is_part};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
 
