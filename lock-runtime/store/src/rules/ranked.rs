@@ -11,7 +11,7 @@ use crate::owner::{FoundHolder, Holder, Owner};
 use crate::request::{LockFound, Permits};
 
 /// A request, as everybody finds it at the servers.
-pub trait QueuedRequest {
+pub trait RankedRequest {
     /// By which others watch it.
     fn name(&self) -> &str;
 
@@ -74,7 +74,7 @@ pub struct Rank {
 ///
 /// With `signals`, a part of a semaphore tells when it holds: so the first that waits watches all
 /// of them, and each other one the waiting one before it.
-pub fn rank<C: QueuedRequest>(
+pub fn rank<C: RankedRequest>(
     before: &[&C],
     permits: Option<Permits>,
     is_able: bool,
@@ -98,12 +98,12 @@ pub fn rank<C: QueuedRequest>(
 }
 
 /// How many of these requests hold the lock: so many of the first.
-pub fn count_holding<C: QueuedRequest>(all: &[C]) -> usize {
+pub fn count_holding<C: RankedRequest>(all: &[C]) -> usize {
     holders(all.iter()).len()
 }
 
 /// What is to be said about a lock with these requests.
-pub fn found<C: QueuedRequest>(all: &[C]) -> LockFound {
+pub fn found<C: RankedRequest>(all: &[C]) -> LockFound {
     let holders = holders(all.iter());
     let holding = all.get(..holders.len()).unwrap_or_default();
     let mut found = LockFound::free(all.len() - holding.len());
@@ -125,7 +125,7 @@ pub fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
 }
 
 /// Those that hold the lock, of these requests in their order.
-fn holders<'l, C: QueuedRequest + 'l>(requests: impl Iterator<Item = &'l C>) -> Holders {
+fn holders<'l, C: RankedRequest + 'l>(requests: impl Iterator<Item = &'l C>) -> Holders {
     let mut holders = Holders::default();
     for (at, request) in requests.enumerate() {
         let permits = request.permits();
@@ -144,7 +144,7 @@ fn holders<'l, C: QueuedRequest + 'l>(requests: impl Iterator<Item = &'l C>) -> 
     holders
 }
 
-fn obstacle<C: QueuedRequest>(
+fn obstacle<C: RankedRequest>(
     before: &[&C],
     holding: usize,
     permits: Option<Permits>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::rules::QueuedRequest;
+use lock_store::rules::RankedRequest;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
@@ -47,7 +47,7 @@ impl Inner {
     ) -> Carried<Option<Vec<FoundHolder>>> {
         let listing = self.list(live, &self.node(key)).await?;
         let holding = listing.holding().iter().take(MOST_HOLDERS);
-        Ok((!listing.is_foreign).then(|| holding.map(QueuedRequest::holder).collect()))
+        Ok((!listing.is_foreign).then(|| holding.map(RankedRequest::holder).collect()))
     }
 
     pub(crate) async fn force_release(

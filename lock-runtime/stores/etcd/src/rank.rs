@@ -1,6 +1,6 @@
 //! Who holds a key and who waits, by the keys of its requests in their order.
 
-use lock_store::rules::{self, QueuedRequest, Rank};
+use lock_store::rules::{self, Rank, RankedRequest};
 use lock_store::{LockFound, Owner, Permits};
 
 use crate::base::{Base, TokenSource};
@@ -59,7 +59,7 @@ impl Listing {
     }
 }
 
-impl QueuedRequest for Child {
+impl RankedRequest for Child {
     fn name(&self) -> &str {
         &self.name
     }

@@ -1,6 +1,6 @@
 //! Who holds a key and who waits, by the children of its node in their order.
 
-use lock_store::rules::{self, QueuedRequest, Rank, is_part};
+use lock_store::rules::{self, Rank, RankedRequest, is_part};
 use lock_store::{FoundHolder, LockFound, Owner, Permits};
 
 use crate::names::Child;
@@ -30,7 +30,7 @@ impl Listing {
     pub(crate) fn rank(&self, permits: Option<Permits>, me: Option<&Child>) -> Rank {
         let is_before = |child: &&Child| me.is_none_or(|me| child.is_before(me));
         let before: Vec<&Child> = self.children.iter().filter(is_before).collect();
-        let is_able = me.is_none_or(QueuedRequest::is_able);
+        let is_able = me.is_none_or(RankedRequest::is_able);
         rules::rank(&before, permits, is_able, true)
     }
 
@@ -62,7 +62,7 @@ impl Listing {
     }
 }
 
-impl QueuedRequest for Child {
+impl RankedRequest for Child {
     fn name(&self) -> &str {
         &self.name
     }

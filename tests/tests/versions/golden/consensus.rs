@@ -9,9 +9,11 @@ use lock_testkit::{EtcdCluster, EtcdGateway, ZooKeeperEnsemble, eventually};
 use super::{by_numbers, by_words, expect_fixture, hex, lines, messages, stored, unhex};
 use crate::clients::{A, B, Clients, READ, WRITE, by, claim, owner, permits};
 
+type SeenLock = (&'static str, usize, usize, Option<Permits>, (ClientId, u64));
+
 /// What others see of each key that [`stored::leave_locks`] has left: how many hold it and wait,
 /// who is refused, and the last holder.
-const FOUND: [(&str, usize, usize, Option<Permits>, (ClientId, u64)); 5] = [
+const FOUND: [SeenLock; 5] = [
     ("exclusive", 1, 0, None, (A, 1)),
     ("fenced", 1, 0, None, (A, 2)),
     ("waited", 1, 2, None, (A, 3)),
