@@ -36,6 +36,9 @@ pub struct Capabilities {
     /// The leases that it can keep, and the advice for the error of one that it can't. A hand-over
     /// begins with 2 s, and a renewal at the end of `max_hold` asks for less.
     pub leases: LeaseLimits,
+    /// How many keys an [`acquire_all`](crate::Store::acquire_all) has at most. `None`: there is no
+    /// limit.
+    pub most_keys: Option<usize>,
     /// How much longer than asked for a lease may last in the store, which may count in whole
     /// seconds. Nobody trusts it for longer; others wait for longer.
     pub rounds_up: Duration,
@@ -113,6 +116,8 @@ pub enum Wish {
     ExactRate,
     /// A latch.
     Latch,
+    /// So many keys at once.
+    Keys(usize),
     /// A hold of this length.
     Lease(Duration),
     /// A key that stays taken for this long, even after its release.
@@ -133,6 +138,7 @@ impl Capabilities {
             namespaces: true,
             token_window: true,
             leases: LeaseLimits::new(MIN_LEASE..=MAX_LEASE, "give another time"),
+            most_keys: None,
             rounds_up: Duration::ZERO,
             lingers: Lingers::Lease,
             hears: Hears::Messages,
@@ -177,6 +183,13 @@ impl Capabilities {
             Wish::Rate => return self.rate.refusal(),
             Wish::ExactRate => return self.rate.refusal().or_else(|| self.exact_rate.refusal()),
             Wish::Latch => return self.latch.refusal(),
+            Wish::Keys(keys) => {
+                let most = self.most_keys.filter(|most| keys > *most)?;
+                return Some(format!(
+                    "{keys} keys are asked for at once, and this store takes {most} at most: lock \
+                     fewer keys at once"
+                ));
+            }
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,
             Wish::Kept(keep) => ("`hold_at_least`", keep),

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::{ConfigError, StoreError, StoreErrorKind};
 use crate::instant::Instant;
 use crate::mutex::Mutex;
-use crate::secrets::{Secret, strip};
+use crate::secrets::{Secret, remember, strip};
 use crate::server_text::escaped;
 
 /// A longer validity counts as endless.
@@ -41,6 +41,63 @@ pub struct Login {
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Login(…)")
+    }
+}
+
+/// A user with its password.
+#[derive(Clone)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// Its password, which appears in no error, log or `Debug` output of this library.
+    pub password: String,
+}
+
+/// Hides user and password.
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("User(…)")
+    }
+}
+
+impl Login {
+    /// The user of the URL, or this one, for an engine whose users all have passwords. `None`:
+    /// nobody.
+    ///
+    /// # Errors
+    /// For what is given here and in the URL, as neither would win, and for one without the other.
+    /// That says `example`, a URL of the engine's.
+    pub fn user(
+        &self,
+        in_url: (Option<String>, Option<String>),
+        example: &str,
+    ) -> Result<Option<User>, ConfigError> {
+        let (name, password) = in_url;
+        let name = given_once("username", &self.username, name)?;
+        let password = given_once("password", &self.password, password)?;
+        match (name, password) {
+            (None, None) => Ok(None),
+            (Some(name), Some(password)) => {
+                remember(&name, &password);
+                Ok(Some(User { name, password }))
+            }
+            _ => Err(ConfigError::new(format!(
+                "this store needs both user and password, or neither; write `{example}`"
+            ))),
+        }
+    }
+}
+
+fn given_once(
+    what: &str,
+    beside: &Option<String>,
+    in_url: Option<String>,
+) -> Result<Option<String>, ConfigError> {
+    match (beside, in_url) {
+        (Some(_), Some(_)) => Err(ConfigError::new(format!(
+            "`{what}` is given by the builder and in the store's URL; leave one of them out"
+        ))),
+        (beside, in_url) => Ok(in_url.or_else(|| beside.clone())),
     }
 }
 

@@ -134,6 +134,23 @@ impl StoreError {
         }
     }
 
+    /// [Advises](Self::advise) about certificates, if the error is about one.
+    #[must_use]
+    pub fn advise_about_certificates(self) -> Self {
+        let detail = self.detail().to_ascii_lowercase();
+        match detail.contains("certificate") {
+            true if detail.contains("expired") => {
+                self.advise("renew the certificate that is over, and look at both clocks")
+            }
+            true => self.advise(
+                "if it is the right server, trust the CA of its certificate (`Tls::ca_file`), \
+                 connect to a name that the certificate has, and give a certificate of the \
+                 client's own if the server asks for one",
+            ),
+            false => self,
+        }
+    }
+
     /// The store's own words, without advice.
     #[must_use]
     pub fn detail(&self) -> &str {

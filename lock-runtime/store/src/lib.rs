@@ -57,7 +57,7 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Credentials, CredentialsProvider, Login};
+pub use credentials::{Credentials, CredentialsProvider, Login, User};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use crate::etcd_gateway::EtcdGateway;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
-use crate::{Port, eventually};
+use crate::{PeerNetwork, Port, eventually};
 
 /// More than a server needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -103,12 +104,29 @@ impl EtcdCluster {
 
     /// So many members, started like this.
     pub async fn of(members: usize, options: EtcdOptions) -> Self {
-        let scheme = if options.has_tls { "https" } else { "http" };
         let ports: Vec<(Port, Port)> = (0..members).map(|_| (Port::free(), Port::free())).collect();
-        let peer = |(at, (_, peer)): (usize, &(Port, Port))| {
-            format!("m{at}=http://127.0.0.1:{}", peer.number())
-        };
-        let peers: Vec<String> = ports.iter().enumerate().map(peer).collect();
+        let known = ports.iter().map(|(_, peer)| peer.number()).collect();
+        Self::at(ports, known, options).await
+    }
+
+    /// A cluster of three, each of which can be cut off from the others.
+    ///
+    /// # Panics
+    /// If there are no ports.
+    pub async fn three_apart() -> (Self, PeerNetwork) {
+        let ports: Vec<(Port, Port)> = (0..3).map(|_| (Port::free(), Port::free())).collect();
+        let own: Vec<Vec<u16>> = ports.iter().map(|(_, peer)| vec![peer.number()]).collect();
+        let mut network = PeerNetwork::new(&own).await;
+        let known = network.route().await;
+        let cluster = Self::at(ports, known, EtcdOptions::default()).await;
+        (cluster, network)
+    }
+
+    /// Members at these ports, for clients and for each other, who know each other by those.
+    async fn at(ports: Vec<(Port, Port)>, known: Vec<u16>, options: EtcdOptions) -> Self {
+        let scheme = if options.has_tls { "https" } else { "http" };
+        let peer = |(at, port)| format!("m{at}=http://127.0.0.1:{port}");
+        let peers: Vec<String> = known.iter().enumerate().map(peer).collect();
         let member = |(at, (client, peer)): (usize, (Port, Port))| {
             let folder = temporary_folder();
             let client_url = format!("{scheme}://127.0.0.1:{}", client.number());
@@ -121,8 +139,11 @@ impl EtcdCluster {
                 ),
                 ("--listen-client-urls", client_url.clone()),
                 ("--advertise-client-urls", client_url),
-                ("--listen-peer-urls", peer_url.clone()),
-                ("--initial-advertise-peer-urls", peer_url),
+                ("--listen-peer-urls", peer_url),
+                (
+                    "--initial-advertise-peer-urls",
+                    format!("http://127.0.0.1:{}", known[at]),
+                ),
                 ("--initial-cluster", peers.join(",")),
                 ("--logger", "zap".to_owned()),
                 ("--log-level", "warn".to_owned()),
@@ -366,11 +387,67 @@ impl EtcdCluster {
         .await;
     }
 
+    /// Whether one member's process has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self, number: usize) -> bool {
+        let mut process = self.members[number].process();
+        let process = process.as_mut();
+        process.is_some_and(|process| process.exit_status().is_some())
+    }
+
+    /// Writes a snapshot of the only member to this file.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub fn save_snapshot(&self, file: &Path) {
+        let port = self.members[0].client.number();
+        etcdctl(&[
+            &format!("--endpoints=127.0.0.1:{port}"),
+            "snapshot",
+            "save",
+            &file.display().to_string(),
+        ]);
+    }
+
+    /// Kills the only member, and starts it with what the snapshot has: as the same cluster, or as
+    /// one with this token.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn restore(&self, file: &Path, token: Option<&str>) {
+        self.kill_member(0);
+        let data = self.data(0);
+        fs::remove_dir_all(&data).expect("its data");
+        let peer = format!("http://127.0.0.1:{}", self.members[0].peer.number());
+        let mut arguments = vec![
+            "snapshot".to_owned(),
+            "restore".to_owned(),
+            file.display().to_string(),
+            format!("--data-dir={}", data.display()),
+            "--name=m0".to_owned(),
+            format!("--initial-cluster=m0={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+        ];
+        arguments.extend(token.map(|token| format!("--initial-cluster-token={token}")));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        etcdctl(&arguments);
+        self.restart_member(0).await;
+    }
+
     /// The data folder of a member.
     #[must_use]
     pub fn data(&self, number: usize) -> std::path::PathBuf {
         self.members[number].folder.path().join("data")
     }
+}
+
+/// Runs etcd's tool.
+fn etcdctl(arguments: &[&str]) {
+    let mut command = Command::new("etcdctl");
+    command.env("ETCDCTL_API", "3").args(arguments);
+    let output = command.output().expect("etcdctl is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
 /// The number of the leader in a member's status, if it knows one.

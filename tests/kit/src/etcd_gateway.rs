@@ -17,9 +17,9 @@ pub struct EtcdGateway {
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Base64, in which the gateway has keys and values.
-fn encoded(text: &str) -> String {
+fn encoded(text: impl AsRef<[u8]>) -> String {
     let mut out = String::new();
-    for three in text.as_bytes().chunks(3) {
+    for three in text.as_ref().chunks(3) {
         let bytes = [0, 1, 2].map(|at| u32::from(three.get(at).copied().unwrap_or(0)));
         let bits = bytes[0] << 16 | bytes[1] << 8 | bytes[2];
         for place in 0..4 {
@@ -35,7 +35,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-fn decoded(text: &str) -> String {
+fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0_u32, 0);
     for letter in text.bytes().filter(|letter| *letter != b'=') {
@@ -47,7 +47,7 @@ fn decoded(text: &str) -> String {
             bytes.push(u8::try_from(bits >> count & 255).expect("a byte"));
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 /// The first key after those that begin so.
@@ -77,6 +77,15 @@ impl EtcdGateway {
             port: self.port,
             token,
         })
+    }
+
+    /// The number of leases that there are.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub async fn leases(&self) -> io::Result<usize> {
+        let reply = self.ask("lease/leases", &json!({})).await?;
+        Ok(reply["leases"].as_array().map_or(0, Vec::len))
     }
 
     /// What the server replies to a request.
@@ -118,13 +127,24 @@ impl EtcdGateway {
     /// # Errors
     /// If the server does not answer, or refuses.
     pub async fn below(&self, prefix: &str) -> io::Result<Vec<(String, String)>> {
-        let body = json!({ "key": encoded(prefix), "range_end": encoded(&end_of(prefix)) });
+        let found = self.bytes_below(prefix).await?.into_iter();
+        let text = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+        Ok(found.map(|(key, value)| (key, text(value))).collect())
+    }
+
+    /// The same, where values need not be texts.
+    ///
+    /// # Errors
+    /// If the server does not answer, or refuses.
+    pub async fn bytes_below(&self, prefix: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let body = json!({ "key": encoded(prefix), "range_end": encoded(end_of(prefix)) });
         let reply = self.ask("kv/range", &body).await?;
-        let text = |kv: &Value, name: &str| decoded(kv[name].as_str().unwrap_or_default());
+        let bytes = |kv: &Value, name: &str| decoded(kv[name].as_str().unwrap_or_default());
+        let key = |kv: &Value| String::from_utf8_lossy(&bytes(kv, "key")).into_owned();
         let found = reply["kvs"].as_array().cloned().unwrap_or_default();
         Ok(found
             .iter()
-            .map(|kv| (text(kv, "key"), text(kv, "value")))
+            .map(|kv| (key(kv), bytes(kv, "value")))
             .collect())
     }
 
@@ -143,7 +163,7 @@ impl EtcdGateway {
     ///
     /// # Errors
     /// If the server does not answer, or refuses.
-    pub async fn put(&self, key: &str, value: &str) -> io::Result<Value> {
+    pub async fn put(&self, key: &str, value: impl AsRef<[u8]>) -> io::Result<Value> {
         let body = json!({ "key": encoded(key), "value": encoded(value) });
         self.ask("kv/put", &body).await
     }
@@ -165,7 +185,7 @@ impl EtcdGateway {
         let perm = json!({
             "permType": "READWRITE",
             "key": encoded(prefix),
-            "range_end": encoded(&end_of(prefix)),
+            "range_end": encoded(end_of(prefix)),
         });
         let body = json!({ "name": role, "perm": perm });
         self.ask("auth/role/grant", &body).await
@@ -180,7 +200,7 @@ mod tests {
     fn base64_goes_there_and_back() {
         for (text, expected) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj")] {
             assert_eq!(encoded(text), expected);
-            assert_eq!(decoded(expected), text);
+            assert_eq!(decoded(expected), text.as_bytes());
         }
     }
 }

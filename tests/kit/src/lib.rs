@@ -14,6 +14,7 @@
 //!   scripts.
 //! - [`LuaScripts`]: the scripts of the Redis store, as text.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
+//! - [`PeerNetwork`]: the same between the members of a cluster.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one interface.
 //! - [`drift`]: an engine against the rules of a lock, by random commands and times.
@@ -53,6 +54,7 @@ mod lua_scripts;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
+mod peer_network;
 #[cfg(target_os = "linux")]
 mod pgbouncer;
 mod polled;
@@ -91,6 +93,7 @@ pub use listed_store::ListedLocks;
 pub use log::Log;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
+pub use peer_network::PeerNetwork;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
 pub use polled::polled;

@@ -56,7 +56,8 @@ impl Proxy {
     }
 
     /// The same in front of a ZooKeeper server. Its requests are named `CREATE`, `DELETE`,
-    /// `CHILDREN`, `SYNC`, `MULTI`, `EXISTS`, `DATA` and `OTHER`.
+    /// `CHILDREN`, `SYNC`, `MULTI`, `EXISTS`, `DATA` and `OTHER`, and `BEAT` for a transaction
+    /// without parts.
     pub async fn start_zookeeper(target: SocketAddr) -> Self {
         Self::start_for(target, Protocol::ZooKeeper).await
     }

@@ -40,6 +40,18 @@ impl SmallDisk {
         self.folder.path()
     }
 
+    /// Moves a folder here. In its place is a link then.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub fn take_in(&self, folder: &Path) {
+        let here = self.folder.path().join("data");
+        let copied = Command::new("cp").arg("-r").arg(folder).arg(&here).status();
+        assert!(copied.is_ok_and(|status| status.success()), "it has space");
+        fs::remove_dir_all(folder).expect("it was copied");
+        std::os::unix::fs::symlink(here, folder).expect("a link");
+    }
+
     fn filler(&self) -> PathBuf {
         self.folder.path().join("filler")
     }

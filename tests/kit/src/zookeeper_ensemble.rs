@@ -15,12 +15,12 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::Port;
 use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
 use crate::zookeeper_wire::ZooKeeperSession;
+use crate::{PeerNetwork, Port, eventually};
 
 /// Where Debian and Homebrew have the server.
 const JARS: [&str; 3] = [
@@ -36,6 +36,8 @@ const NETTY: [&str; 2] = [
 
 /// The servers' unit of time, in milliseconds.
 const TICK: u64 = 500;
+/// After this many of them without a word from the others, a member knows that they are gone.
+const PATIENCE: u32 = 4;
 /// The messages from client to client.
 const MAIL: &str = "%mail";
 /// More than a JVM needs on a busy machine.
@@ -78,6 +80,11 @@ fn classpath() -> String {
     all.join(":")
 }
 
+/// The line of a member in the configurations.
+fn peer(at: usize, ports: &[u16]) -> String {
+    format!("server.{}=127.0.0.1:{}:{}\n", at + 1, ports[0], ports[1])
+}
+
 impl Member {
     fn new() -> Self {
         Self {
@@ -93,18 +100,23 @@ impl Member {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn configure(&self, number: usize, peers: &str, more: &str) {
+    fn configure(&self, number: usize, peers: &str, more: &str, patience: u32) {
         let data = self.folder.path().join("data");
         fs::create_dir_all(&data).expect("the folder is this user's");
         fs::write(data.join("myid"), number.to_string()).expect("its number");
         let text = format!(
-            "tickTime={TICK}\ninitLimit=20\nsyncLimit=4\ndataDir={}\nclientPort={}\n\
+            "tickTime={TICK}\ninitLimit=20\nsyncLimit={patience}\ndataDir={}\nclientPort={}\n\
              clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
              maxSessionTimeout=120000\n4lw.commands.whitelist=srvr\n{peers}{more}",
             data.display(),
             self.client.number()
         );
         fs::write(self.configuration(), text).expect("its configuration");
+    }
+
+    /// By which it follows and elects.
+    fn peer_ports(&self) -> Vec<u16> {
+        vec![self.follow.number(), self.elect.number()]
     }
 
     fn configuration(&self) -> PathBuf {
@@ -168,18 +180,57 @@ impl ZooKeeperEnsemble {
     /// So many members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
         let members: Vec<Member> = (0..members).map(|_| Member::new()).collect();
-        let peer = |(at, member): (usize, &Member)| {
-            let (follow, elect) = (member.follow.number(), member.elect.number());
-            format!("server.{}=127.0.0.1:{follow}:{elect}\n", at + 1)
-        };
         let peers: String = match members.len() {
             1 => String::new(),
-            _ => members.iter().enumerate().map(peer).collect(),
+            _ => {
+                let ports = members.iter().map(Member::peer_ports).enumerate();
+                ports.map(|(at, ports)| peer(at, &ports)).collect()
+            }
         };
         for (at, member) in members.iter().enumerate() {
-            member.configure(at + 1, &peers, more);
+            member.configure(at + 1, &peers, more, PATIENCE);
             member.spawn(arguments);
         }
+        Self::begin(members).await
+    }
+
+    /// An ensemble of three whose leader, the last member, can be cut off from the others, and
+    /// does not see for a minute that it was replaced.
+    pub async fn three_with_a_patient_leader() -> (Self, PeerNetwork) {
+        let members: Vec<Member> = (0..3).map(|_| Member::new()).collect();
+        let ports: Vec<Vec<u16>> = members.iter().map(Member::peer_ports).collect();
+        let network = PeerNetwork::new(&ports).await;
+        let last = members.len() - 1;
+        for (at, member) in members.iter().enumerate() {
+            let seen = |to: usize| match to == at {
+                true => ports[to].clone(),
+                false => network.ports(at, to),
+            };
+            let peers: String = (0..members.len()).map(|to| peer(to, &seen(to))).collect();
+            let patience = if at == last { 120 } else { PATIENCE };
+            member.configure(at + 1, &peers, "", patience);
+            member.spawn(&[]);
+        }
+        let ensemble = Self::begin(members).await;
+        ensemble.let_the_last_lead().await;
+        (ensemble, network)
+    }
+
+    /// Sees to it that the last member leads: of those that know the same, it is elected.
+    pub async fn let_the_last_lead(&self) {
+        loop {
+            let leader = self.leader().await;
+            if leader + 1 == self.members.len() {
+                break;
+            }
+            self.kill_member(leader);
+            self.leader().await;
+            self.restart_member(leader).await;
+        }
+        self.until_serving().await;
+    }
+
+    async fn begin(members: Vec<Member>) -> Self {
         let ensemble = Self {
             members,
             chroot: AtomicU64::new(0),
@@ -264,15 +315,20 @@ impl ZooKeeperEnsemble {
     pub async fn leader(&self) -> usize {
         let began = Instant::now();
         loop {
-            for (number, member) in self.members.iter().enumerate() {
-                let says = member.says().await;
-                if says.contains("Mode: leader") || says.contains("Mode: standalone") {
+            for number in 0..self.members.len() {
+                if self.leads(number).await {
                     return number;
                 }
             }
             assert!(began.elapsed() < LIMIT, "no member leads");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Whether a member takes itself for the leader.
+    pub async fn leads(&self, number: usize) -> bool {
+        let says = self.members[number].says().await;
+        says.contains("Mode: leader") || says.contains("Mode: standalone")
     }
 
     /// The folder of a member's data.
@@ -298,6 +354,19 @@ impl ZooKeeperEnsemble {
         if let Some(mut process) = self.members[number].process().take() {
             process.kill();
         }
+    }
+
+    /// Ends one member in good order.
+    pub async fn stop_member(&self, number: usize) {
+        let member = &self.members[number];
+        member.process().as_mut().expect("it runs").terminate();
+        eventually("the member ends", async || {
+            let mut process = member.process();
+            process
+                .as_mut()
+                .is_none_or(|process| process.exit_status().is_some())
+        })
+        .await;
     }
 
     /// Starts one member again that was killed, and does not wait until it serves.

@@ -19,6 +19,9 @@ pub(crate) struct ZooKeeperRequests {
     read: usize,
 }
 
+/// The length of a transaction without parts: the heartbeat of a client that holds something.
+const NO_PARTS: i32 = 17;
+
 impl ZooKeeperRequests {
     const HEAD: usize = 12;
 
@@ -54,6 +57,7 @@ impl ZooKeeperRequests {
             4 => "DATA",
             8 | 12 => "CHILDREN",
             9 => "SYNC",
+            14 if int(&head, 0) == NO_PARTS => "BEAT",
             14 => "MULTI",
             _ => "OTHER",
         };

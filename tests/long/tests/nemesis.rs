@@ -50,3 +50,13 @@ async fn the_same_on_postgresql() {
 async fn the_same_on_sqlite() {
     a_minute(Engine::Sqlite).await;
 }
+
+#[tokio::test]
+async fn the_same_on_etcd() {
+    a_minute(Engine::Etcd).await;
+}
+
+#[tokio::test]
+async fn the_same_on_zookeeper() {
+    a_minute(Engine::ZooKeeper).await;
+}

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, Tls};
-use lock_testkit::{EtcdCluster, EtcdOptions, Port};
+use lock_testkit::{EtcdCluster, EtcdOptions, Port, eventually};
 
 use crate::client;
 
@@ -106,9 +106,17 @@ async fn a_hundred_keys_are_taken_at_once_and_more_than_a_transaction_has_are_re
         guard.release().await.unwrap();
         assert_eq!(servers.locks().await.len(), 0);
     }
+    // The same key twice is one.
+    let twice = keys(127).chain(keys(1));
+    drop(client.multi_lock(twice).acquire().await.unwrap());
     let error = client.multi_lock(keys(128)).acquire().await.map(drop);
-    let error = error.unwrap_err().to_string();
-    assert!(error.contains("lock fewer keys at once"), "{error}");
+    let error = error.unwrap_err();
+    assert!(matches!(error, LockError::Config { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("lock fewer keys at once"),
+        "{error}"
+    );
+    eventually("nothing is left", async || servers.locks().await.is_empty()).await;
     assert_eq!(servers.locks().await.len(), 0);
 }
 
@@ -243,13 +251,27 @@ async fn tls_asks_for_certificates_of_both() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_over_is_told_by_that_word() {
+async fn a_certificate_that_is_over_is_told_within_the_time_limit() {
     let authority = authority();
     let (servers, _folder) = over_tls(&authority, true).await;
     let (certificate, key) = signed(&authority, false);
     let tls = Tls::new().ca_pem(authority.certificate.pem());
     let tls = tls.identity_pem(certificate, key);
-    let error = refused(LockClient::builder().url(servers.url("?tls=on")).tls(tls)).await;
+    let limit = Duration::from_secs(3);
+    let client = LockClient::builder()
+        .url(servers.url("?tls=on"))
+        .tls(tls)
+        .unavailable_after(limit)
+        .connect_lazy()
+        .unwrap();
+    let asked = Instant::now();
+    let error = client.lock("k").acquire().await.unwrap_err();
+    let took = asked.elapsed();
+    assert!(took < limit * 2, "{took:?}");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("xpired"), "{text}");
+    assert!(
+        text.contains("expired") && text.contains("renew the certificate"),
+        "{text}"
+    );
 }

@@ -134,3 +134,37 @@ async fn what_is_kept_after_a_release_outlives_its_client_and_ends() {
     assert!(other.lock("k").try_acquire().await.unwrap().is_none());
     drop(other.lock("k").acquire().await.unwrap());
 }
+
+/// The servers grant each of its leases, and the answer is lost.
+#[tokio::test]
+async fn a_lease_whose_answer_was_lost_is_found_again_and_none_is_left_behind() {
+    let servers = EtcdCluster::one().await;
+    let gateway = servers.gateway().await;
+    let leases = async || gateway.leases().await.unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_unread(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "?session=60s")).await;
+    assert_eq!(leases().await, 1);
+    for (number, lease) in [(2, 100), (3, 200)] {
+        proxy.drop_replies(true);
+        let request = client.lock("k").lease(Duration::from_secs(lease));
+        let guard = tokio::spawn(request.acquire());
+        eventually("the lease is granted", async || leases().await == number).await;
+        proxy.drop_replies(false);
+        proxy.cut();
+        guard.await.unwrap().unwrap().release().await.unwrap();
+        assert_eq!(leases().await, number);
+    }
+    // What stays taken has a lease of its own.
+    let request = client.lock("k").hold_at_least(Duration::from_secs(300));
+    let guard = request.acquire().await.unwrap();
+    let before = leases().await;
+    proxy.drop_replies(true);
+    let released = tokio::spawn(guard.release());
+    eventually("the lease is granted", async || leases().await > before).await;
+    proxy.drop_replies(false);
+    proxy.cut();
+    released.await.unwrap().unwrap();
+    assert_eq!(leases().await, before + 1);
+    assert!(client.lock("k").try_acquire().await.unwrap().is_none());
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{EtcdCluster, Proxy, eventually};
+use lock_testkit::{EtcdCluster, Proxy, SmallDisk, eventually};
 
 use crate::{LONG, client};
 
@@ -189,4 +189,113 @@ async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothi
     }
     held.release().await.unwrap();
     eventually("nothing is left", async || servers.locks().await.is_empty()).await;
+}
+
+/// A client that knows the member only which was cut off from the others, and leads them at first.
+#[tokio::test]
+async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_another_gets_it() {
+    let (servers, network) = EtcdCluster::three_apart().await;
+    let ports = servers.ports();
+    let leader = servers.leader().await;
+    let cut_off = client(&servers.url_at(&ports[leader..=leader], "?session=4s")).await;
+    let others: Vec<u16> = (0..3)
+        .filter(|at| *at != leader)
+        .map(|at| ports[at])
+        .collect();
+    let other = client(&servers.url_at(&others, "?session=4s")).await;
+    let request = cut_off.lock("k").lease(Duration::from_secs(2)).renew(true);
+    let guard = request.acquire().await.unwrap();
+    network.isolate(leader);
+    let lost = tokio::spawn(async move {
+        guard.lost().await;
+        let at = Instant::now();
+        assert!(!guard.is_held());
+        (at, guard)
+    });
+    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
+    let granted = Instant::now();
+    assert!(
+        lost.is_finished(),
+        "its holder does not know that it is lost"
+    );
+    let (at, guard) = lost.await.unwrap();
+    assert!(at < granted);
+    assert!(next.is_held());
+    drop(guard);
+    network.rejoin(leader);
+    next.release().await.unwrap();
+    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}
+
+/// The cluster is another one then, or the same one and behind.
+#[tokio::test]
+async fn a_restored_cluster_gives_higher_tokens_than_before() {
+    let servers = EtcdCluster::one().await;
+    let url = servers.url("");
+    let token = async |client: &LockClient| {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        let token = guard.fencing_token().unwrap();
+        guard.release().await.unwrap();
+        token
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("snapshot");
+    let a = client(&url).await;
+    let mut last = token(&a).await;
+    servers.save_snapshot(&file);
+    for cluster in [None, Some("restored")] {
+        for _ in 0..100 {
+            let next = token(&a).await;
+            assert!(next > last);
+            last = next;
+        }
+        servers.restore(&file, cluster).await;
+        // If it is another cluster, one that knows nothing of the first comes first.
+        let new = match cluster {
+            None => None,
+            Some(_) => Some(client(&url).await),
+        };
+        for client in new.iter().chain([&a]) {
+            let next = token(client).await;
+            assert!(next > last, "{cluster:?}: {next} after {last}");
+            last = next;
+        }
+    }
+}
+
+/// A member whose disk is full ends itself, and the others go on. The mount needs root.
+#[tokio::test]
+async fn a_full_disk_of_the_leader_costs_no_hold() {
+    let Some(disk) = SmallDisk::mounted(192 << 20) else {
+        return;
+    };
+    let servers = EtcdCluster::three().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").fenced().acquire().await.unwrap();
+    let leader = servers.leader().await;
+    servers.kill_member(leader);
+    disk.take_in(&servers.data(leader));
+    servers.restart_member(leader).await;
+    let other = servers.leader().await;
+    // Whoever leads, the one with the small disk has written all before it ends.
+    disk.fill();
+    let gateway = lock_testkit::EtcdGateway::at(servers.ports()[other]);
+    let filling = "x".repeat(1 << 20);
+    eventually("the member ends", async || {
+        // Its page cache has some space.
+        let _ = gateway.put("filling", &filling).await;
+        servers.has_ended(leader)
+    })
+    .await;
+    assert!(guard.is_held());
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    let token = guard.fencing_token().unwrap();
+    guard.release().await.unwrap();
+    let next = b.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token().unwrap() > token);
+    disk.free();
+    servers.restart_member(leader).await;
+    assert!(next.is_held());
+    drop(servers);
 }

@@ -42,3 +42,8 @@ async fn on_sqlite_no_lock_is_held_twice_and_all_workers_go_on() {
 async fn on_etcd_no_lock_is_held_twice_and_all_workers_go_on() {
     assert_survives(settings(1, Duration::from_secs(10)).on(Engine::Etcd)).await;
 }
+
+#[tokio::test]
+async fn on_zookeeper_no_lock_is_held_twice_and_all_workers_go_on() {
+    assert_survives(settings(1, Duration::from_secs(10)).on(Engine::ZooKeeper)).await;
+}

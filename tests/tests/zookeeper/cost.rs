@@ -69,3 +69,29 @@ async fn each_waiter_watches_one_child_and_a_release_wakes_one_of_them() {
     first.release().await.unwrap();
     drop(waiter.await.unwrap().unwrap());
 }
+
+#[tokio::test]
+async fn a_heartbeat_makes_servers_write_only_while_its_client_holds_or_waits() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "?session=4s&tick=500ms")).await;
+    let more = async |kind: &str| {
+        let before = proxy.requests_named(kind);
+        eventually("more are sent", async || {
+            proxy.requests_named(kind) >= before + 5
+        })
+        .await;
+    };
+    more("SYNC").await;
+    // The one that each connection begins with.
+    assert_eq!(proxy.requests_named("BEAT"), 1);
+    let guard = client.lock("k").acquire().await.unwrap();
+    let before = proxy.requests_named("SYNC");
+    more("BEAT").await;
+    assert_eq!(proxy.requests_named("SYNC"), before);
+    guard.release().await.unwrap();
+    let before = proxy.requests_named("BEAT");
+    more("SYNC").await;
+    assert!(proxy.requests_named("BEAT") <= before + 1);
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{ZooKeeperEnsemble, eventually};
+use lock_testkit::{SmallDisk, ZooKeeperEnsemble, eventually};
 
 use crate::{LONG, client};
 
@@ -173,4 +173,81 @@ async fn tokens_rise_over_a_restore_of_an_older_state_for_whoever_lived_through_
         assert!(next > last, "{next} after {last}");
         last = next;
     }
+}
+
+/// A leader that was replaced and does not know it answers reads and a `sync`, and lets its clients
+/// take their sessions over again. It can't make anybody write.
+#[tokio::test]
+async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
+    let (servers, network) = ZooKeeperEnsemble::three_with_a_patient_leader().await;
+    let ports = servers.ports();
+    let options = "?tick=500ms&session=4s";
+    let cut_off = client(&servers.url_at(&ports[2..], options)).await;
+    let other = client(&servers.url_at(&ports[..2], options)).await;
+    let guard = cut_off.lock("k").acquire().await.unwrap();
+    network.isolate(2);
+    let lost = tokio::spawn(async move {
+        guard.lost().await;
+        let at = Instant::now();
+        assert!(!guard.is_held());
+        (at, guard)
+    });
+    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
+    let granted = Instant::now();
+    assert!(
+        lost.is_finished(),
+        "its holder does not know that it is lost"
+    );
+    let (at, guard) = lost.await.unwrap();
+    assert!(at < granted);
+    assert!(next.is_held());
+    assert!(
+        servers.leads(2).await,
+        "it does not know that it was replaced"
+    );
+    drop(guard);
+    network.rejoin(2);
+    next.release().await.unwrap();
+    // It follows, and its client goes on.
+    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}
+
+/// A leader whose disk is full steps down, and the others go on. The mount needs root.
+#[tokio::test]
+async fn a_full_disk_of_the_leader_costs_no_hold() {
+    let Some(disk) = SmallDisk::mounted(8 << 20) else {
+        return;
+    };
+    let servers = ZooKeeperEnsemble::three().await;
+    let last = 2;
+    servers.kill_member(last);
+    disk.take_in(&servers.data(last));
+    servers.restart_member(last).await;
+    servers.let_the_last_lead().await;
+    let url = servers.url("?tick=500ms&session=30s");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let guard = a.lock("k").fenced().acquire().await.unwrap();
+    disk.fill();
+    eventually("it leads no more", async || {
+        // A page of its log has some space.
+        let _ = b.lock("other").run(async {}).await;
+        !servers.leads(last).await
+    })
+    .await;
+    assert!(guard.is_held());
+    eventually("there is a majority", async || {
+        b.lock("other").try_acquire().await.is_ok()
+    })
+    .await;
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(guard.is_held());
+    let token = guard.fencing_token().unwrap();
+    guard.release().await.unwrap();
+    let next = b.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token().unwrap() > token);
+    disk.free();
+    servers.kill_member(last);
+    servers.restart_member(last).await;
+    assert!(next.is_held());
+    drop(servers);
 }

@@ -1,6 +1,6 @@
 //! TLS: to servers that are trusted only.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, Tls};
 use lock_testkit::{Port, ZooKeeperEnsemble};
@@ -14,10 +14,15 @@ struct TlsServer {
     _folder: tempfile::TempDir,
 }
 
-async fn server(names: &[&str]) -> TlsServer {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let certificate = rcgen::generate_simple_self_signed(names).unwrap();
-    let (pem, key) = (certificate.cert.pem(), certificate.signing_key);
+/// With a certificate that is valid, or was so in the year 2001.
+async fn server(is_over: bool) -> TlsServer {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    if is_over {
+        parameters.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2001, 12, 31);
+    }
+    let pem = parameters.self_signed(&key).unwrap().pem();
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("server.pem");
     std::fs::write(&store, format!("{}{pem}", key.serialize_pem())).unwrap();
@@ -40,7 +45,7 @@ async fn server(names: &[&str]) -> TlsServer {
 
 #[tokio::test]
 async fn a_trusted_server_is_used_over_tls_and_one_that_is_not_is_refused() {
-    let tls = server(&["127.0.0.1"]).await;
+    let tls = server(false).await;
     let (server, port, pem) = (&tls.server, &tls.port, tls.pem.clone());
     let url = server.url_at(&[port.number()], "?tls=on");
     let trusting = |url: &str, pem: &str| {
@@ -76,4 +81,27 @@ async fn a_trusted_server_is_used_over_tls_and_one_that_is_not_is_refused() {
         .await
         .unwrap_err();
     assert!(matches!(off, LockError::Config { .. }), "{off:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_over_is_told_within_the_time_limit() {
+    let tls = server(true).await;
+    let url = tls.server.url_at(&[tls.port.number()], "?tls=on");
+    let limit = Duration::from_secs(3);
+    let client = LockClient::builder()
+        .url(url)
+        .tls(Tls::new().ca_pem(tls.pem.clone()))
+        .unavailable_after(limit)
+        .connect_lazy()
+        .unwrap();
+    let asked = Instant::now();
+    let error = client.lock("k").acquire().await.unwrap_err();
+    let took = asked.elapsed();
+    assert!(took < limit * 2, "{took:?}");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("expired") && text.contains("renew the certificate"),
+        "{text}"
+    );
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lock_store::{Acquire, AcquiredAll, Instant, LockKey, Renewed, StoreError};
+use lock_store::{Acquire, AcquiredAll, Instant, LockKey, Renewed, StoreError, Wish};
 
 use super::task::{self, AcquireTask};
 use crate::config::Resolved;
@@ -34,6 +34,7 @@ impl Engine {
         let mut keys = keys.to_vec();
         keys.sort();
         keys.dedup();
+        self.can(Wish::Keys(keys.len()))?;
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
             for settled in keys

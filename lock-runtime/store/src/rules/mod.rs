@@ -13,6 +13,7 @@ mod latch;
 mod lock;
 mod pass_log;
 mod queue;
+mod ranked;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -26,4 +27,7 @@ pub use lock::{
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};
+pub use ranked::{
+    ChildStanding, Obstacle, Rank, RankedRequest, count_holding, found, is_part, rank,
+};
 pub use tokens::next_token;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use lock_store::rules::{ChildStanding, Rank};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
 
@@ -14,7 +15,7 @@ use crate::errors::Fault;
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, ChildPlace, KeyNode};
-use crate::rank::{ChildStanding, Listing, Rank};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads_with_base};
 use crate::wire;
 

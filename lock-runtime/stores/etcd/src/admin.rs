@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lock_store::rules::RankedRequest;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
 use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
-use crate::rank::found_holder;
 use crate::store::{Carried, Inner};
 
 /// A list of holders is no longer.
@@ -47,7 +47,7 @@ impl Inner {
     ) -> Carried<Option<Vec<FoundHolder>>> {
         let listing = self.list(live, &self.node(key)).await?;
         let holding = listing.holding().iter().take(MOST_HOLDERS);
-        Ok((!listing.is_foreign).then(|| holding.map(found_holder).collect()))
+        Ok((!listing.is_foreign).then(|| holding.map(RankedRequest::holder).collect()))
     }
 
     pub(crate) async fn force_release(

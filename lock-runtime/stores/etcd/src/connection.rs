@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::HeaderValue;
-use lock_store::{Clock, CredentialsProvider, Instant, Link, Mutex, Owner, StoreError};
+use lock_store::{Clock, CredentialsProvider, Instant, Link, Mutex, Owner, StoreError, User};
 use prost::Message;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::access::User;
 use crate::errors::{Fault, gone, of_status, strange};
 use crate::grpc::{CallError, Channel, Status};
 use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, TxnReply, path};

@@ -11,6 +11,7 @@ use lock_store::{
 
 use crate::connection::Live;
 use crate::store::EtcdStore;
+use crate::together::MOST;
 
 impl Store for EtcdStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
@@ -157,6 +158,7 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no("latches are not available on etcd; use another engine for them");
+    can.most_keys = Some(MOST);
     can.lingers = Lingers::Lease;
     // What is under way in a session ends with it. Servers may grant a longer one than asked for.
     can.late = Some(session.max(LATE));

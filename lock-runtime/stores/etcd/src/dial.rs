@@ -93,15 +93,7 @@ impl Dialer {
     async fn attempt(&self, host: &Host, address: SocketAddr) -> Result<DialedMember, StoreError> {
         let server = host.to_string();
         let failed = |error: &dyn std::error::Error| {
-            let error = gone(&server, &error.to_string());
-            match error.detail().contains("certificate") {
-                true => error.advise(
-                    "if it is the right server, trust the CA of its certificate \
-                     (`Tls::ca_file`), connect to a name that the certificate has, and give a \
-                     certificate of the client's own if the server asks for one",
-                ),
-                false => error,
-            }
+            gone(&server, &error.to_string()).advise_about_certificates()
         };
         let connected = self.transport.connect(&host.name, address, true).await;
         let stream = connected.map_err(|error| failed(&error))?;

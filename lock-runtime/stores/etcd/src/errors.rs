@@ -9,6 +9,7 @@ mod code {
     pub(super) const NOT_FOUND: u32 = 5;
     pub(super) const DENIED: u32 = 7;
     pub(super) const EXHAUSTED: u32 = 8;
+    pub(super) const PRECONDITION: u32 = 9;
     pub(super) const UNIMPLEMENTED: u32 = 12;
     pub(super) const UNAVAILABLE: u32 = 14;
     pub(super) const UNAUTHENTICATED: u32 = 16;
@@ -42,8 +43,6 @@ pub(crate) enum Fault {
     Unreadable,
     /// Nobody wants it any more.
     GivenUp,
-    /// It asks for more than there can be, and was not sent.
-    Limit(StoreError),
 }
 
 impl Status {
@@ -64,6 +63,10 @@ impl Status {
         self.code == code::DENIED
             || self.wants_login()
             || self.message.contains("user name is empty")
+    }
+
+    pub(crate) fn is_lease_there(&self) -> bool {
+        self.code == code::PRECONDITION && self.message.contains("lease already exists")
     }
 
     pub(crate) fn is_lease_gone(&self) -> bool {
@@ -111,12 +114,6 @@ pub(crate) fn strange(server: &str) -> StoreError {
     let text = format!("{server}: it does not speak etcd's protocol");
     StoreError::new(StoreErrorKind::Misconfigured, text)
         .advise("check host and port: etcd's clients use port 2379, and `tls=on` if it has TLS")
-}
-
-/// More keys at once than one transaction has.
-pub(crate) fn too_many(keys: usize, most: usize) -> StoreError {
-    let text = format!("{keys} keys at once, and a transaction of etcd takes {most} at most");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise("lock fewer keys at once")
 }
 
 pub(crate) fn too_old(server: &str, version: &str) -> StoreError {

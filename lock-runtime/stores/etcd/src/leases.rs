@@ -7,9 +7,10 @@
 //! whose time is over while others are not.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use lock_store::{Instant, Mutex};
+use lock_store::{Instant, Mutex, Owner};
 
 use crate::trust::LeaseTrust;
 
@@ -30,9 +31,40 @@ struct Lease {
     asked: Vec<Instant>,
 }
 
+/// What a lease is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LeaseUse {
+    Session,
+    /// Holds, for which it lasts so many seconds.
+    Holds(u64),
+    /// What stays taken after the release of this owner.
+    Kept(Owner),
+}
+
+/// A lease that is asked for. The client gives it its number: if the answer is lost, it asks for
+/// the same one again, so that no other is left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AskedLease {
+    pub(crate) id: i64,
+    /// When it was asked for first.
+    pub(crate) sent: Instant,
+    /// An earlier request for it had no answer.
+    pub(crate) is_repeated: bool,
+}
+
 /// The client's leases, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct ClientLeases(Mutex<HashMap<i64, Lease>>);
+pub(crate) struct ClientLeases {
+    granted: Mutex<HashMap<i64, Lease>>,
+    /// Those of which nobody knows whether they were granted.
+    asked: Mutex<HashMap<LeaseUse, (i64, Instant)>>,
+}
+
+/// A number that no other lease has: 63 random bits.
+fn random_id() -> i64 {
+    let random = RandomState::new().hash_one("lease");
+    i64::try_from(random >> 1).unwrap_or(1).max(1)
+}
 
 /// How long a lease for holds of this length is, in seconds.
 pub(crate) fn seconds_for(lease: Duration) -> u64 {
@@ -41,6 +73,23 @@ pub(crate) fn seconds_for(lease: Duration) -> u64 {
 }
 
 impl ClientLeases {
+    /// A lease is asked for now.
+    pub(crate) fn ask_for(&self, used: LeaseUse, now: Instant) -> AskedLease {
+        let mut asked = self.asked.lock();
+        let is_repeated = asked.contains_key(&used);
+        let (id, sent) = *asked.entry(used).or_insert_with(|| (random_id(), now));
+        AskedLease {
+            id,
+            sent,
+            is_repeated,
+        }
+    }
+
+    /// It is known what has become of it.
+    pub(crate) fn note_answer(&self, used: LeaseUse) {
+        self.asked.lock().remove(&used);
+    }
+
     /// A lease that was granted. It was asked for at `sent`.
     pub(crate) fn add(&self, id: i64, sent: Instant, ttl: Duration, needed_until: Option<Instant>) {
         let lease = Lease {
@@ -49,13 +98,13 @@ impl ClientLeases {
             needed_until,
             asked: Vec::new(),
         };
-        self.0.lock().insert(id, lease);
+        self.granted.lock().insert(id, lease);
     }
 
     /// The session's lease was found, at `sent`. Some member may have said that it is over, and it
     /// is to be kept alive again.
     pub(crate) fn keep(&self, id: i64, sent: Instant, ttl: Duration) {
-        self.0.lock().entry(id).or_insert_with(|| Lease {
+        self.granted.lock().entry(id).or_insert_with(|| Lease {
             ttl,
             trust: LeaseTrust::unproven(sent, ttl),
             needed_until: None,
@@ -67,7 +116,7 @@ impl ClientLeases {
     /// be.
     pub(crate) fn find(&self, lease: Duration, now: Instant) -> Option<i64> {
         let needs = Duration::from_secs(seconds_for(lease));
-        let all = self.0.lock();
+        let all = self.granted.lock();
         let fits = all.iter().filter(|(_, found)| {
             let is_short = found.ttl < needs + SLACK;
             found.ttl >= needs && is_short && found.trust.until() > now
@@ -78,13 +127,13 @@ impl ClientLeases {
     /// Whether it is long enough for holds of this length.
     pub(crate) fn fits(&self, id: i64, lease: Duration) -> bool {
         let needs = Duration::from_secs(seconds_for(lease));
-        let all = self.0.lock();
+        let all = self.granted.lock();
         all.get(&id).is_some_and(|found| found.ttl >= needs)
     }
 
     /// A hold on this lease ends then.
     pub(crate) fn need(&self, id: i64, until: Instant) {
-        if let Some(lease) = self.0.lock().get_mut(&id)
+        if let Some(lease) = self.granted.lock().get_mut(&id)
             && let Some(needed) = &mut lease.needed_until
         {
             *needed = until.max(*needed);
@@ -93,17 +142,19 @@ impl ClientLeases {
 
     /// The lease is over.
     pub(crate) fn remove(&self, id: i64) {
-        self.0.lock().remove(&id);
+        self.granted.lock().remove(&id);
     }
 
-    /// All of them, for the end.
+    /// All of them, with those that may have been granted, for the end.
     pub(crate) fn all(&self) -> Vec<i64> {
-        self.0.lock().keys().copied().collect()
+        let asked = self.asked.lock();
+        let asked = asked.values().map(|(id, _)| *id);
+        asked.chain(self.granted.lock().keys().copied()).collect()
     }
 
     /// Those that are to be kept alive now. Notes that they were asked.
     pub(crate) fn ask(&self, now: Instant) -> Vec<i64> {
-        let mut all = self.0.lock();
+        let mut all = self.granted.lock();
         all.retain(|_, lease| {
             lease
                 .needed_until
@@ -117,7 +168,7 @@ impl ClientLeases {
 
     /// A keep-alive was answered. They are answered in their order.
     pub(crate) fn answer(&self, id: i64, now: Instant, term: u64) {
-        if let Some(lease) = self.0.lock().get_mut(&id)
+        if let Some(lease) = self.granted.lock().get_mut(&id)
             && !lease.asked.is_empty()
         {
             let sent = lease.asked.remove(0);
@@ -127,28 +178,28 @@ impl ClientLeases {
 
     /// The first keep-alive that was not answered.
     pub(crate) fn first_asked(&self) -> Option<Instant> {
-        let all = self.0.lock();
+        let all = self.granted.lock();
         let first = all.values().filter_map(|lease| lease.asked.first());
         first.min().copied()
     }
 
     /// The connection is gone, and what was asked over it.
     pub(crate) fn forget_asked(&self) {
-        for lease in self.0.lock().values_mut() {
+        for lease in self.granted.lock().values_mut() {
             lease.asked.clear();
         }
     }
 
     /// A linearizable request that was sent then has found this lease.
     pub(crate) fn prove(&self, id: i64, sent: Instant, term: u64) {
-        if let Some(lease) = self.0.lock().get_mut(&id) {
+        if let Some(lease) = self.granted.lock().get_mut(&id) {
             lease.trust.prove(sent, term);
         }
     }
 
     /// Until when no server can have ended it.
     pub(crate) fn trusted_until(&self, id: i64) -> Option<Instant> {
-        let all = self.0.lock();
+        let all = self.granted.lock();
         all.get(&id).map(|lease| lease.trust.until())
     }
 }
@@ -184,6 +235,23 @@ mod tests {
         leases.answer(1, now + SECOND, 7);
         leases.prove(1, now + 2 * SECOND, 7);
         assert_eq!(leases.find(SECOND / 2, now + 2 * SECOND), Some(1));
+    }
+
+    #[test]
+    fn a_lease_whose_grant_had_no_answer_is_asked_for_by_the_same_number() {
+        let (leases, now) = (ClientLeases::default(), Instant::now());
+        let first = leases.ask_for(LeaseUse::Holds(34), now);
+        assert!(first.id > 0 && !first.is_repeated);
+        let second = leases.ask_for(LeaseUse::Holds(34), now + SECOND);
+        let again = AskedLease {
+            is_repeated: true,
+            ..first
+        };
+        assert_eq!(second, again);
+        assert_ne!(leases.ask_for(LeaseUse::Session, now).id, first.id);
+        assert_eq!(leases.all().len(), 2);
+        leases.note_answer(LeaseUse::Holds(34));
+        assert_ne!(leases.ask_for(LeaseUse::Holds(34), now).id, first.id);
     }
 
     #[test]

@@ -1,11 +1,7 @@
 //! Who holds a key and who waits, by the keys of its requests in their order.
-//!
-//! The children that come first hold the key, as long as what they ask for fits
-//! ([`Holders`]). The first that does not fit blocks all behind it. A child that holds goes on to
-//! do so whatever happens to the others: those before it can only become fewer.
 
-use lock_store::rules::{HeldPart, HoldId, Holders};
-use lock_store::{FoundHolder, Holder, Instant, LockFound, Permits};
+use lock_store::rules::{self, Rank, RankedRequest};
+use lock_store::{LockFound, Owner, Permits};
 
 use crate::base::{Base, TokenSource};
 use crate::names::{Child, ChildPlace};
@@ -20,50 +16,6 @@ pub(crate) struct Listing {
     pub(crate) base: Option<Base>,
     /// There is something that is not ours.
     pub(crate) is_foreign: bool,
-}
-
-/// What a request may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ChildStanding {
-    Holds,
-    /// Until this changes.
-    Waits(Obstacle),
-    /// The key is held as another kind of lock.
-    OtherKind,
-}
-
-/// What a waiting request watches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    /// The child with this name, the nearest that stands in its way.
-    Child(String),
-    /// All children: any that leaves can make room for a part of a semaphore.
-    Children,
-}
-
-/// A request's place among the others.
-#[derive(Clone, Debug)]
-pub(crate) struct Rank {
-    pub(crate) standing: ChildStanding,
-    /// The capacity by the holders' requests, if it is another.
-    pub(crate) limit: Option<u32>,
-    /// One of the holders.
-    pub(crate) holder: Option<Holder>,
-}
-
-fn hold_of(child: &Child) -> HoldId {
-    let count = child.permits.map_or(1, |permits| permits.count);
-    HoldId {
-        owner: child.owner,
-        kept: if child.kept { count } else { 0 },
-    }
-}
-
-/// Holds have no end that others know. Their order stands for it.
-fn enter(holders: &mut Holders, at: usize, child: &Child) {
-    let expires = Instant::from_nanos(i64::try_from(at).unwrap_or(i64::MAX));
-    let permits = child.permits;
-    holders.add(hold_of(child), HeldPart { permits, expires });
 }
 
 impl Listing {
@@ -85,68 +37,21 @@ impl Listing {
         }
     }
 
-    /// Those that hold the key, of these children, and whether all of them do.
-    fn holders<'l>(&self, children: impl Iterator<Item = &'l Child>) -> (Holders, bool) {
-        let mut holders = Holders::default();
-        for (at, child) in children.enumerate() {
-            if !holders.fits(child.permits) {
-                return (holders, false);
-            }
-            enter(&mut holders, at, child);
-        }
-        (holders, true)
-    }
-
-    fn before(&self, place: Option<ChildPlace>) -> impl DoubleEndedIterator<Item = &Child> {
-        let is_before = move |child: &&Child| place.is_none_or(|me| child.place < me);
-        self.children.iter().filter(is_before)
-    }
-
     /// The rank of a request with this place, or of one that comes now.
     pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
-        let (holders, all) = self.holders(self.before(place));
-        let standing = if holders.is_other_kind(permits) {
-            ChildStanding::OtherKind
-        } else if all && holders.fits(permits) {
-            ChildStanding::Holds
-        } else {
-            ChildStanding::Waits(self.obstacle(permits, place))
-        };
-        Rank {
-            standing,
-            limit: holders.other_limit(permits),
-            holder: holders.first().map(|(holder, _)| holder),
-        }
-    }
-
-    fn obstacle(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Obstacle {
-        let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
-        let nearest = match permits {
-            _ if is_whole(permits) => self.before(place).next_back(),
-            Some(part) if part.is_read_write() => {
-                self.before(place).rfind(|child| is_whole(child.permits))
-            }
-            _ => None,
-        };
-        nearest.map_or(Obstacle::Children, |child| {
-            Obstacle::Child(child.name.clone())
-        })
+        let is_before = |child: &&Child| place.is_none_or(|me| child.place < me);
+        let before: Vec<&Child> = self.children.iter().filter(is_before).collect();
+        rules::rank(&before, permits, true, false)
     }
 
     /// The children that hold the key.
     pub(crate) fn holding(&self) -> &[Child] {
-        let (holders, _) = self.holders(self.children.iter());
-        self.children.get(..holders.len()).unwrap_or_default()
+        let holding = rules::count_holding(&self.children);
+        self.children.get(..holding).unwrap_or_default()
     }
 
     pub(crate) fn found(&self) -> LockFound {
-        let (holders, _) = self.holders(self.children.iter());
-        let holding = self.holding();
-        let mut found = LockFound::free(self.children.len() - holding.len());
-        found.holders = holding.len();
-        found.holder = holding.last().map(found_holder);
-        found.permits = holders.permits();
-        found
+        rules::found(&self.children)
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<&Child> {
@@ -154,11 +59,21 @@ impl Listing {
     }
 }
 
-pub(crate) fn found_holder(child: &Child) -> FoundHolder {
-    FoundHolder::Owner {
-        owner: child.owner,
-        kept: child.kept,
-        permits: child.permits.map(|permits| permits.count),
+impl RankedRequest for Child {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn permits(&self) -> Option<Permits> {
+        self.permits
+    }
+
+    fn is_kept(&self) -> bool {
+        self.kept
     }
 }
 
@@ -166,7 +81,8 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 mod tests {
     use super::*;
     use crate::names::of_request;
-    use lock_store::{ClientId, Owner};
+    use lock_store::ClientId;
+    use lock_store::rules::{ChildStanding, Obstacle};
 
     const READ: Option<Permits> = Some(Permits::READ);
     const WRITE: Option<Permits> = Some(Permits::WRITE);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
@@ -10,8 +11,8 @@ use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
 use crate::names::{self, Child, KeyNode};
-use crate::rank::{ChildStanding, Listing};
-use crate::store::{Carried, Inner, is_part};
+use crate::rank::Listing;
+use crate::store::{Carried, Inner};
 use crate::wire::{self, RequestOp};
 
 /// Fewer questions than a transaction may have.
@@ -98,7 +99,7 @@ impl Inner {
     ) -> Carried<bool> {
         let keep = request.keep;
         let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
-        let (lease, _) = self.grant(live, seconds).await?;
+        let lease = self.lease_to_keep(live, child.owner, seconds).await?;
         let path = node.child(&names::of_kept(child.owner, child.permits));
         let value = names::value_at(child.permits, child.place);
         let before = node.child(&child.name);

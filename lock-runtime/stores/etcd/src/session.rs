@@ -15,7 +15,7 @@ use crate::connection::{Begin, Epoch, Live};
 use crate::dial::{DialedMember, Dialer, error_of};
 use crate::errors::{gone, silent};
 use crate::grpc::{CallError, Channel};
-use crate::leases::ClientLeases;
+use crate::leases::{ClientLeases, LeaseUse};
 use crate::news::News;
 use crate::streams;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
@@ -245,20 +245,32 @@ impl Session {
     }
 
     async fn grant(&self, channel: &Channel, server: &str) -> Result<i64, StoreError> {
-        let session = self.dialer.settings.session;
+        let asked = self.leases.ask_for(LeaseUse::Session, self.clock.now());
         let grant = LeaseGrant {
-            seconds: i64::try_from(session.as_secs()).unwrap_or(i64::MAX),
+            seconds: i64::try_from(self.dialer.settings.session.as_secs()).unwrap_or(i64::MAX),
+            id: asked.id,
         };
         let token = self.dialer.identity.token();
-        let sent = self.clock.now();
         let reply = channel
             .unary::<LeaseReply>(path::GRANT, token, &grant)
             .await;
-        let reply = reply.map_err(|error| error_of(error, server))?;
-        let ttl = Duration::from_secs(u64::try_from(reply.seconds).unwrap_or(0));
-        self.leases.add(reply.id, sent, ttl, None);
-        *self.lease.lock() = Some((reply.id, ttl));
-        Ok(reply.id)
+        let seconds = match reply {
+            Ok(reply) => reply.seconds,
+            Err(CallError::Status(status)) if status.is_lease_there() && asked.is_repeated => {
+                grant.seconds
+            }
+            Err(error) => {
+                if matches!(&error, CallError::Status(status) if !status.is_unclear()) {
+                    self.leases.note_answer(LeaseUse::Session);
+                }
+                return Err(error_of(error, server));
+            }
+        };
+        let ttl = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        self.leases.add(asked.id, asked.sent, ttl, None);
+        self.leases.note_answer(LeaseUse::Session);
+        *self.lease.lock() = Some((asked.id, ttl));
+        Ok(asked.id)
     }
 
     /// How long the session lasts without its client, as the servers have granted it.

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lock_store::rules::is_part;
 use lock_store::{
     Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
 };
@@ -17,7 +18,7 @@ use crate::base::{Base, TokenSource};
 use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
 use crate::errors::{Fault, gone, of_status, silent, strange};
 use crate::holds::Holds;
-use crate::leases::seconds_for;
+use crate::leases::{AskedLease, LeaseUse, seconds_for};
 use crate::names::{self, Child, KeyNode};
 use crate::rank::Listing;
 use crate::session::Session;
@@ -161,7 +162,6 @@ impl Inner {
                     // Nobody reads this.
                     return Err(Failure::unknown(silent(&server), link));
                 }
-                Some(Err(Fault::Limit(error))) => return Err(Failure::without_effect(error)),
             }
         }
     }
@@ -248,19 +248,62 @@ impl Inner {
             return Ok(id);
         }
         let seconds = seconds_for(lease);
-        let sent = self.clock.now();
-        let (id, ttl) = self.grant(live, seconds).await?;
-        self.session.leases.add(id, sent, ttl, Some(sent + lease));
-        Ok(id)
+        let needed_until = self.clock.now() + lease;
+        let used = LeaseUse::Holds(seconds);
+        let asked = self.session.leases.ask_for(used, self.clock.now());
+        let ttl = self.grant(live, used, asked, seconds).await?;
+        let leases = &self.session.leases;
+        leases.add(asked.id, asked.sent, ttl, Some(needed_until));
+        leases.note_answer(used);
+        Ok(asked.id)
     }
 
-    pub(crate) async fn grant(&self, live: &Arc<Live>, seconds: u64) -> Carried<(i64, Duration)> {
+    /// A lease for what stays taken after a release, for its whole time from now on.
+    pub(crate) async fn lease_to_keep(
+        &self,
+        live: &Arc<Live>,
+        owner: Owner,
+        seconds: u64,
+    ) -> Carried<i64> {
+        let used = LeaseUse::Kept(owner);
+        let asked = self.session.leases.ask_for(used, self.clock.now());
+        if asked.is_repeated {
+            // Nothing is under it. It is asked for anew.
+            revoke(live, asked.id).await;
+        }
+        self.grant(live, used, asked, seconds).await?;
+        self.session.leases.note_answer(used);
+        Ok(asked.id)
+    }
+
+    /// How long it lasts.
+    async fn grant(
+        &self,
+        live: &Arc<Live>,
+        used: LeaseUse,
+        asked: AskedLease,
+        seconds: u64,
+    ) -> Carried<Duration> {
         let grant = LeaseGrant {
             seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+            id: asked.id,
         };
-        let granted: LeaseReply = live.call(path::GRANT, grant, None).await?;
-        let seconds = u64::try_from(granted.seconds).unwrap_or(0);
-        Ok((granted.id, Duration::from_secs(seconds)))
+        let granted = live.call::<_, LeaseReply>(path::GRANT, grant, None).await;
+        match granted {
+            Ok(granted) => {
+                let seconds = u64::try_from(granted.seconds).unwrap_or(0);
+                Ok(Duration::from_secs(seconds))
+            }
+            Err(Fault::Refused(status)) if status.is_lease_there() && asked.is_repeated => {
+                Ok(Duration::from_secs(seconds))
+            }
+            Err(fault) => {
+                if matches!(fault, Fault::Refused(_)) {
+                    self.session.leases.note_answer(used);
+                }
+                Err(fault)
+            }
+        }
     }
 
     /// A lease is not there any more, and nothing that was under it.
@@ -349,14 +392,4 @@ pub(crate) fn reads_with_base(node: &KeyNode) -> Vec<RequestOp> {
 /// The key that has the base of a namespace's tokens.
 pub(crate) fn base_of(node: &KeyNode) -> String {
     format!("{}base", names::helpers(&node.namespace))
-}
-
-/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
-/// that was sent around the same time.
-pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
-    match (has, says) {
-        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
-        (Some(has), Some(says)) => has.count == says.count,
-        (has, says) => has == says,
-    }
 }

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 
 use crate::acquire::AskingRequest;
 use crate::base::TokenSource;
 use crate::connection::{Live, is_lease_gone};
-use crate::errors::{Fault, too_many};
 use crate::given_up::GivenUp;
 use crate::names::{self, Child, ChildPlace};
-use crate::rank::{ChildStanding, Listing};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads};
 use crate::wire;
 
 /// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each
 /// has, and without the reading of the base.
-const MOST: usize = 127;
+pub(crate) const MOST: usize = 127;
 /// So many are read in the same transaction if they are not free. Beside them, the session and the
 /// base are.
 const MOST_READ: usize = (MOST - 1) / 2;
@@ -31,9 +31,6 @@ impl Inner {
         requests: &[Acquire],
         given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
-        if requests.len() > MOST {
-            return Err(Fault::Limit(too_many(requests.len(), MOST)));
-        }
         let owners = requests.iter().map(|request| request.claim.owner);
         let flight = given_up.begin(live, owners.collect()).await?;
         let sent = self.clock.now();

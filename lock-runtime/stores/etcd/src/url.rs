@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_store::{
-    ConfigError, Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option,
+    ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option, time_option,
 };
 
-use crate::access::{Access, User};
+use crate::access::Access;
 
 /// What a URL says.
 #[derive(Clone, Debug)]

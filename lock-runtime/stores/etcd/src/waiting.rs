@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Instant, Permits, Trust};
 use tokio::sync::mpsc;
@@ -11,7 +12,7 @@ use crate::connection::{Live, Watch, WatchedChange};
 use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
 use crate::news::News;
-use crate::rank::{ChildStanding, Listing, Obstacle};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 
 impl Inner {

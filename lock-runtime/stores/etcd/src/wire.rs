@@ -170,6 +170,8 @@ pub(crate) struct TxnReply {
 pub(crate) struct LeaseGrant {
     #[prost(int64, tag = "1")]
     pub(crate) seconds: i64,
+    #[prost(int64, tag = "2")]
+    pub(crate) id: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]

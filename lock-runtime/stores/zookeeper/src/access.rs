@@ -1,6 +1,6 @@
 //! [`Access`]: user, password and TLS beside the URL.
 
-use lock_store::{ConfigError, CredentialsProvider, Login, secrets};
+use lock_store::{ConfigError, CredentialsProvider, Login, User};
 
 /// How a client gets into its servers, beside the URL.
 #[derive(Clone, Debug, Default)]
@@ -12,20 +12,6 @@ pub struct Access {
     /// Whom to trust over TLS. Default: no TLS, unless the URL asks for it.
     #[cfg(feature = "tls")]
     pub tls: Option<lock_store::Tls>,
-}
-
-/// A user of the scheme `digest`.
-#[derive(Clone)]
-pub(crate) struct User {
-    pub(crate) name: String,
-    pub(crate) password: String,
-}
-
-/// Hides user and password.
-impl std::fmt::Debug for User {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("User(…)")
-    }
 }
 
 impl Access {
@@ -40,34 +26,7 @@ impl Access {
                  give user and password in the URL or to the builder",
             ));
         }
-        given_once("username", &self.login.username, &in_url.0)?;
-        given_once("password", &self.login.password, &in_url.1)?;
-        let name = in_url.0.or_else(|| self.login.username.clone());
-        let password = in_url.1.or_else(|| self.login.password.clone());
-        match (name, password) {
-            (None, None) => Ok(None),
-            (Some(name), Some(password)) => {
-                secrets::remember(&name, &password);
-                Ok(Some(User { name, password }))
-            }
-            _ => Err(ConfigError::new(
-                "ZooKeeper needs both user and password, or neither; write \
-                 `zookeeper://user:password@host:2181/chroot`",
-            )),
-        }
-    }
-}
-
-/// Refuses a setting that is given twice: neither would win.
-fn given_once(
-    what: &str,
-    beside: &Option<String>,
-    in_url: &Option<String>,
-) -> Result<(), ConfigError> {
-    match beside.is_some() && in_url.is_some() {
-        false => Ok(()),
-        true => Err(ConfigError::new(format!(
-            "`{what}` is given by the builder and in the store's URL; leave one of them out"
-        ))),
+        self.login
+            .user(in_url, "zookeeper://user:password@host:2181/chroot")
     }
 }

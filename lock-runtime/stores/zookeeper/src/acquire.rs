@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use lock_store::rules::{ChildStanding, Rank};
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
@@ -13,7 +14,7 @@ use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnPart};
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing, Rank};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, NodeRequest};
 

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::errors::{Fault, code, gone, silent};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SessionTrust;
-use crate::wire::{self, NodeRequest, ReplyHeader, RequestVerb, Stat};
+use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
@@ -111,7 +111,7 @@ impl Live {
 struct Pending {
     number: i32,
     sent: Instant,
-    is_sync: bool,
+    is_write: bool,
     /// `None`: a heartbeat.
     replied: Option<ReplySender>,
 }
@@ -123,6 +123,8 @@ pub(crate) struct Connection<'c> {
     pub(crate) on_event: &'c (dyn Fn(String) + Send + Sync),
     /// Notes the last transaction that the server has carried out.
     pub(crate) on_zxid: &'c (dyn Fn(i64) + Send + Sync),
+    /// Whether the client has something that hangs on the trust in the session.
+    pub(crate) needs_trust: &'c (dyn Fn() -> bool + Send + Sync),
     pending: Mutex<VecDeque<Pending>>,
 }
 
@@ -132,12 +134,14 @@ impl<'c> Connection<'c> {
         clock: &'c Clock,
         on_event: &'c (dyn Fn(String) + Send + Sync),
         on_zxid: &'c (dyn Fn(i64) + Send + Sync),
+        needs_trust: &'c (dyn Fn() -> bool + Send + Sync),
     ) -> Self {
         Self {
             live,
             clock,
             on_event,
             on_zxid,
+            needs_trust,
             pending: Mutex::default(),
         }
     }
@@ -171,6 +175,7 @@ impl<'c> Connection<'c> {
         let pause = self.live.pause();
         let mut beats_at = self.clock.now();
         let mut number = 0;
+        let mut is_first = true;
         let mut bytes = Vec::new();
         loop {
             let call = tokio::select! {
@@ -186,18 +191,23 @@ impl<'c> Connection<'c> {
                 // Below zero are the protocol's own.
                 number = (number + 1) & i32::MAX;
                 bytes.extend(wire::framed(number, request));
-                let is_sync = request.verb == RequestVerb::Sync;
+                let is_write = request.verb.is_write();
                 self.pending.lock().push_back(Pending {
                     number,
                     sent,
-                    is_sync,
+                    is_write,
                     replied,
                 });
             };
             match call {
                 Some(call) => push(&call.request, Some(call.replied)),
                 None => {
-                    push(&wire::sync(), None);
+                    // The first: what a session was taken over for is trusted with its reply.
+                    let proves = std::mem::take(&mut is_first) || (self.needs_trust)();
+                    match proves {
+                        true => push(&wire::empty_write(), None),
+                        false => push(&wire::sync(), None),
+                    }
                     beats_at = sent + pause;
                 }
             }
@@ -255,12 +265,18 @@ impl<'c> Connection<'c> {
         let pending = pending.filter(|pending| pending.number == number);
         let Pending {
             sent,
-            is_sync,
+            is_write,
             replied,
             ..
         } = pending.ok_or(STRANGE)?;
         match error {
-            0 if is_sync => self.live.trust.lock().prove(sent, self.clock.now()),
+            0 => {
+                let mut trust = self.live.trust.lock();
+                if is_write {
+                    trust.prove(sent);
+                }
+                trust.answer(sent, self.clock.now());
+            }
             // What is pending fails with the connection, this as well.
             code::EXPIRED | code::MOVED => {
                 let error = gone(&self.live.server, "the session is over, or is elsewhere");

@@ -122,16 +122,8 @@ impl Dialer {
         wanted: &Wanted,
     ) -> Result<DialedSession, StoreError> {
         let server = host.to_string();
-        let failed = |error: std::io::Error| {
-            let error = gone(&server, &error.to_string());
-            match error.detail().contains("certificate") {
-                true => error.advise(
-                    "if it is the right server, trust the CA of its certificate \
-                     (`Tls::ca_file`), and connect to a name that the certificate has",
-                ),
-                false => error,
-            }
-        };
+        let failed =
+            |error: std::io::Error| gone(&server, &error.to_string()).advise_about_certificates();
         let (mut read, mut write) = self
             .transport
             .connect(&host.name, address)

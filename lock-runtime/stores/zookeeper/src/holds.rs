@@ -127,6 +127,11 @@ impl Holds {
         }
     }
 
+    /// Whether there is a hold or a place.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     /// The places at this key, in their order.
     pub(crate) fn waiting(&self, node: &KeyNode) -> Vec<Child> {
         let waits = self

@@ -41,7 +41,9 @@ pub fn open(
         begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
         known: Staggered::default(),
     };
-    let session = Arc::new(Session::new(dialer, listener.clone(), sender));
+    let holds = Arc::new(Mutex::default());
+    let session = Session::new(dialer, listener.clone(), sender, Arc::clone(&holds));
+    let session = Arc::new(session);
     clock.spawn(Arc::clone(&session).run());
     let inner = Arc::new_cyclic(|me| Inner {
         me: me.clone(),
@@ -52,7 +54,7 @@ pub fn open(
         client,
         namespace,
         listener,
-        holds: Mutex::default(),
+        holds,
         ends: Notify::new(),
         burials: watch::Sender::new(0),
         looks: Mutex::default(),

@@ -1,11 +1,7 @@
 //! Who holds a key and who waits, by the children of its node in their order.
-//!
-//! The children that come first hold the key, as long as what they ask for fits
-//! ([`Holders`]). The first that does not fit blocks all behind it. A child that holds goes on to
-//! do so whatever happens to the others: those before it can only become fewer.
 
-use lock_store::rules::{HeldPart, HoldId, Holders};
-use lock_store::{FoundHolder, Holder, Instant, LockFound, Owner, Permits};
+use lock_store::rules::{self, Rank, RankedRequest, is_part};
+use lock_store::{FoundHolder, LockFound, Owner, Permits};
 
 use crate::names::Child;
 use crate::wire::Stat;
@@ -20,50 +16,6 @@ pub(crate) struct Listing {
     pub(crate) is_foreign: bool,
 }
 
-/// What a request may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ChildStanding {
-    Holds,
-    /// Until this changes.
-    Waits(Obstacle),
-    /// The key is held as another kind of lock.
-    OtherKind,
-}
-
-/// What a waiting request watches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    /// The child with this name, the nearest that stands in its way.
-    Child(String),
-    /// All children: any that leaves can make room for a part of a semaphore.
-    Children,
-}
-
-/// A request's place among the others.
-#[derive(Clone, Debug)]
-pub(crate) struct Rank {
-    pub(crate) standing: ChildStanding,
-    /// The capacity by the holders' requests, if it is another.
-    pub(crate) limit: Option<u32>,
-    /// One of the holders.
-    pub(crate) holder: Option<Holder>,
-}
-
-fn hold_of(child: &Child) -> HoldId {
-    let count = child.permits.map_or(1, |permits| permits.count);
-    HoldId {
-        owner: child.owner,
-        kept: if child.kept { count } else { 0 },
-    }
-}
-
-/// Holds have no end that others know. Their order stands for it.
-fn enter(holders: &mut Holders, at: usize, child: &Child) {
-    let expires = Instant::from_nanos(i64::try_from(at).unwrap_or(i64::MAX));
-    let permits = child.permits;
-    holders.add(hold_of(child), HeldPart { permits, expires });
-}
-
 impl Listing {
     pub(crate) fn new(mut children: Vec<Child>, stat: Stat, is_foreign: bool) -> Self {
         children.sort_by(|one, other| one.place.order(other.place));
@@ -74,76 +26,22 @@ impl Listing {
         }
     }
 
-    /// Those that hold the key, of these children, and whether all of them do.
-    fn holders<'l>(&self, children: impl Iterator<Item = &'l Child>) -> (Holders, bool) {
-        let mut holders = Holders::default();
-        for (at, child) in children.enumerate() {
-            if child.is_spent() || !holders.fits(child.permits) {
-                return (holders, false);
-            }
-            enter(&mut holders, at, child);
-        }
-        (holders, true)
-    }
-
-    fn before<'l>(&'l self, me: Option<&'l Child>) -> impl DoubleEndedIterator<Item = &'l Child> {
-        let is_before = move |child: &&Child| me.is_none_or(|me| child.is_before(me));
-        self.children.iter().filter(is_before)
-    }
-
     /// The rank of a request with this child, or of one that comes now.
     pub(crate) fn rank(&self, permits: Option<Permits>, me: Option<&Child>) -> Rank {
-        let (holders, all) = self.holders(self.before(me));
-        let first = self.before(me).next().filter(|_| !holders.is_empty());
-        let is_spent = me.is_some_and(Child::is_spent);
-        let standing = if holders.is_other_kind(permits) {
-            ChildStanding::OtherKind
-        } else if all && !is_spent && holders.fits(permits) {
-            ChildStanding::Holds
-        } else {
-            ChildStanding::Waits(self.obstacle(permits, me))
-        };
-        Rank {
-            standing,
-            limit: holders.other_limit(permits),
-            holder: first.map(|child| found_holder(child).who()),
-        }
-    }
-
-    fn obstacle(&self, permits: Option<Permits>, me: Option<&Child>) -> Obstacle {
-        let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
-        let nearest = match permits {
-            _ if is_whole(permits) => self.before(me).next_back(),
-            Some(part) if part.is_read_write() => {
-                self.before(me).rfind(|child| is_whole(child.permits))
-            }
-            // A part of a semaphore has room when any of those that hold the key leaves. So the
-            // first that waits watches them all, and each other one the waiting one before it,
-            // which writes to its child when its turn has come.
-            _ => {
-                let (holders, _) = self.holders(self.before(me));
-                self.before(me).skip(holders.len()).last()
-            }
-        };
-        nearest.map_or(Obstacle::Children, |child| {
-            Obstacle::Child(child.name.clone())
-        })
+        let is_before = |child: &&Child| me.is_none_or(|me| child.is_before(me));
+        let before: Vec<&Child> = self.children.iter().filter(is_before).collect();
+        let is_able = me.is_none_or(RankedRequest::is_able);
+        rules::rank(&before, permits, is_able, true)
     }
 
     /// The children that hold the key.
     pub(crate) fn holding(&self) -> &[Child] {
-        let (holders, _) = self.holders(self.children.iter());
-        self.children.get(..holders.len()).unwrap_or_default()
+        let holding = rules::count_holding(&self.children);
+        self.children.get(..holding).unwrap_or_default()
     }
 
     pub(crate) fn found(&self) -> LockFound {
-        let (holders, _) = self.holders(self.children.iter());
-        let holding = self.holding();
-        let mut found = LockFound::free(self.children.len() - holding.len());
-        found.holders = holding.len();
-        found.holder = holding.last().map(found_holder);
-        found.permits = holders.permits();
-        found
+        rules::found(&self.children)
     }
 
     /// The children of a claim, in their order: one, unless replies were lost.
@@ -164,24 +62,36 @@ impl Listing {
     }
 }
 
-/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
-/// that was sent around the same time.
-pub(crate) fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
-    match (has, says) {
-        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
-        (Some(has), Some(says)) => has.count == says.count,
-        (has, says) => has == says,
+impl RankedRequest for Child {
+    fn name(&self) -> &str {
+        &self.name
     }
-}
 
-pub(crate) fn found_holder(child: &Child) -> FoundHolder {
-    if child.is_foreign {
-        return FoundHolder::Foreign(child.name.clone());
+    fn owner(&self) -> Owner {
+        self.owner
     }
-    FoundHolder::Owner {
-        owner: child.owner,
-        kept: child.kept,
-        permits: child.permits.map(|permits| permits.count),
+
+    fn permits(&self) -> Option<Permits> {
+        self.permits
+    }
+
+    fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    fn is_able(&self) -> bool {
+        !self.is_spent()
+    }
+
+    fn holder(&self) -> FoundHolder {
+        match self.is_foreign {
+            true => FoundHolder::Foreign(self.name.clone()),
+            false => FoundHolder::Owner {
+                owner: self.owner,
+                kept: self.kept,
+                permits: self.permits.map(|permits| permits.count),
+            },
+        }
     }
 }
 
@@ -190,6 +100,7 @@ mod tests {
     use super::*;
     use crate::names::{ChildPlace, Layout};
     use lock_store::ClientId;
+    use lock_store::rules::{ChildStanding, Obstacle};
 
     const READ: Option<Permits> = Some(Permits::READ);
     const WRITE: Option<Permits> = Some(Permits::WRITE);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Mutex, Owner, Permits, Release, Released, Renewal, Renewed,
@@ -12,7 +13,7 @@ use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::holds::{Own, OwnPart};
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing, is_part};
+use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
 
@@ -209,10 +210,10 @@ impl Inner {
         Ok(said(ended))
     }
 
-    /// One round trip: the server hears from the leader first, and then looks for each child.
+    /// One round trip: a majority writes something first, and then the server looks for each child.
     pub(crate) async fn renew(&self, live: &Live, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
         let asked = self.clock.now();
-        let synced = live.send(wire::sync());
+        let written = live.send(wire::empty_write());
         let look = |renewal: &Renewal| {
             let node = self.node(&renewal.claim.key);
             let own = self.held(live, &node, &renewal.claim)?;
@@ -220,7 +221,7 @@ impl Inner {
             Some((node, own.child, sent))
         };
         let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
-        synced.reply().await?;
+        written.reply().await?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
             let Some((node, child, sent)) = look else {

@@ -12,6 +12,7 @@ use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
 use crate::errors::{gone, is_not_serving};
+use crate::holds::Holds;
 use crate::trust::SessionTrust;
 use crate::wire;
 
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     restored: AtomicU64,
     /// Whether there was ever a connection.
     was_up: AtomicBool,
+    /// What hangs on the session.
+    holds: Arc<Mutex<Holds>>,
     /// The URL's servers.
     pub(crate) server: String,
 }
@@ -65,6 +68,7 @@ impl Session {
         dialer: Dialer,
         listener: Weak<dyn Listener>,
         news: mpsc::UnboundedSender<News>,
+        holds: Arc<Mutex<Holds>>,
     ) -> Self {
         Self {
             clock: dialer.clock.clone(),
@@ -79,6 +83,7 @@ impl Session {
             bases: KnownBases::default(),
             restored: AtomicU64::new(0),
             was_up: AtomicBool::new(false),
+            holds,
         }
     }
 
@@ -149,6 +154,8 @@ impl Session {
         let mut failures = 0;
         // When the session is over at the latest, if it is not taken over.
         let mut ends = self.clock.now();
+        // Until when it is trusted, if there is one.
+        let mut trusted_until = None;
         while !self.is_closed() {
             let mut states = self.state.subscribe();
             let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
@@ -162,6 +169,7 @@ impl Session {
                     failures += 1;
                     if wanted.seen > 0 && self.clock.now() > ends && is_not_serving(&error) {
                         self.forget_seen(&mut wanted);
+                        trusted_until = None;
                     }
                     self.fail(failures, error, &mut states).await;
                     continue;
@@ -170,6 +178,7 @@ impl Session {
             if dialed.connected.session == 0 {
                 if wanted.session != 0 {
                     self.end_session(&mut wanted);
+                    trusted_until = None;
                     continue;
                 }
                 failures += 1;
@@ -183,8 +192,9 @@ impl Session {
             failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            let timeout = self.carry(dialed).await;
-            ends = self.clock.now() + timeout;
+            let live = self.carry(dialed, trusted_until).await;
+            ends = self.clock.now() + live.timeout;
+            trusted_until = Some(live.trusted_until());
             wanted.seen = self.seen.load(Ordering::Relaxed);
         }
     }
@@ -245,8 +255,8 @@ impl Session {
         });
     }
 
-    /// Until this connection ends. The session lasts so long after that.
-    async fn carry(&self, dialed: DialedSession) -> Duration {
+    /// Until this connection ends.
+    async fn carry(&self, dialed: DialedSession, trusted_until: Option<Instant>) -> Arc<Live> {
         let DialedSession {
             read,
             write,
@@ -256,19 +266,20 @@ impl Session {
         } = dialed;
         let millis = u64::try_from(connected.timeout_millis).unwrap_or(0);
         let timeout = Duration::from_millis(millis);
+        let (tick, now) = (self.dialer.settings.tick, self.clock.now());
+        let trust = match trusted_until {
+            None => SessionTrust::begin(sent, timeout, tick),
+            Some(until) => SessionTrust::take_over(until, sent, now, timeout, tick),
+        };
         let (sender, mut calls) = mpsc::unbounded_channel();
         let live = Arc::new(Live {
             calls: sender,
             session: connected.session,
             link: self.link(),
             server: server.clone(),
-            since: self.clock.now(),
+            since: now,
             timeout,
-            trust: Mutex::new(SessionTrust::begin(
-                sent,
-                timeout,
-                self.dialer.settings.tick,
-            )),
+            trust: Mutex::new(trust),
         });
         let is_open = self.state.send_if_modified(|state| {
             let is_open = !matches!(state, SessionState::Closed);
@@ -293,7 +304,8 @@ impl Session {
         let on_zxid = |zxid| {
             self.seen.fetch_max(zxid, Ordering::Relaxed);
         };
-        let connection = Connection::new(&live, &self.clock, &on_event, &on_zxid);
+        let needs_trust = || self.holds.lock().has_own();
+        let connection = Connection::new(&live, &self.clock, &on_event, &on_zxid, &needs_trust);
         let error = connection.carry(read, write, &mut calls).await;
         // Before anybody hears of it: who asks again waits for the next connection.
         self.state.send_if_modified(|state| {
@@ -309,6 +321,6 @@ impl Session {
         {
             listener.disconnected(&server, &error);
         }
-        timeout
+        live
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) client: ClientId,
     pub(crate) namespace: Namespace,
     pub(crate) listener: Weak<dyn Listener>,
-    pub(crate) holds: Mutex<Holds>,
+    pub(crate) holds: Arc<Mutex<Holds>>,
     /// Wakes the task that ends what is over.
     pub(crate) ends: Notify,
     /// How many nodes are being deleted that nobody waits for.

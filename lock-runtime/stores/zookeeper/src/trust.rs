@@ -2,20 +2,22 @@
 //!
 //! A session ends when the *leader* has not heard of it for its timeout. A follower answers reads
 //! by itself, also when it is cut off, and tells the leader of its sessions with its answer to the
-//! leader's pings, each half tick. So an answer proves little. What proves something:
+//! leader's pings, each half tick. A leader that others have replaced, and that does not know it
+//! yet, answers reads and a `sync`, and lets sessions be taken over, without asking anybody. So an
+//! answer proves little. What proves something:
 //!
-//! - The session was made, or taken over by another server: the leader counts from then on.
-//! - A request was answered, and a `sync` that was sent at least two ticks after that answer was
-//!   answered as well, over the same connection. Between them, the server has told the leader of
-//!   the session. So the leader counts from the first request's sending at the earliest.
+//! - A write was acknowledged. A majority had it, and followed no later leader then. A later one
+//!   lets all sessions last for their whole time again, and never for less.
+//! - Something was answered, and the write was sent at least two ticks after that answer, over the
+//!   same connection. Between them, the server has told the leader of the session. Of a session
+//!   that it takes over, it tells the leader at once.
+//!
+//! Both together: neither the leader of the write nor a later one can have ended the session
+//! before its timeout, counted from the sending of what was answered.
 //!
 //! The tick is a setting of the servers. If the URL does not have it, half of the session's timeout
 //! stands for two ticks, which it is at least, unless the servers' `minSessionTimeout` was lowered:
 //! by default they allow no timeout below two ticks. The leader pings each half tick.
-//!
-//! A leader that was replaced and does not know it yet answers a `sync`, and lets a session be
-//! taken over, without asking its followers. What a quorum has acknowledged, a write, would rule
-//! that out. This does not ask for one: the page on ZooKeeper names the case.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,38 +25,69 @@ use std::time::Duration;
 use lock_store::Instant;
 use lock_store::timing::trusted;
 
+/// Something that was answered and proves nothing yet.
+#[derive(Clone, Copy, Debug)]
+struct AnsweredRequest {
+    sent: Instant,
+    /// From then on, the leader has heard of the session since it was sent.
+    passed_on: Instant,
+}
+
 /// The trust in one session.
 #[derive(Debug)]
 pub(crate) struct SessionTrust {
     timeout: Duration,
     /// In this time, the leader has heard of a request.
-    passed_on: Duration,
-    /// When requests were sent and answered that prove nothing yet.
-    answered: VecDeque<(Instant, Instant)>,
+    passes_on: Duration,
+    answered: VecDeque<AnsweredRequest>,
     until: Instant,
 }
 
 impl SessionTrust {
-    /// The server has made or taken over the session. It was asked at `sent`.
+    /// A majority has made the session. It was asked for at `sent`.
     pub(crate) fn begin(sent: Instant, timeout: Duration, tick: Option<Duration>) -> Self {
         Self {
             timeout,
-            passed_on: tick.map_or(timeout / 2, |tick| tick * 2),
+            passes_on: tick.map_or(timeout / 2, |tick| tick * 2),
             answered: VecDeque::new(),
             until: sent + trusted(timeout),
         }
     }
 
-    /// A `sync` was answered.
-    pub(crate) fn prove(&mut self, sent: Instant, now: Instant) {
-        while let Some((first, answered)) = self.answered.front().copied() {
-            if answered + self.passed_on > sent {
-                break;
-            }
-            self.until = self.until.max(first + trusted(self.timeout));
+    /// A server has taken the session over. It was asked to at `sent`. Until then, it was trusted
+    /// until `until`.
+    pub(crate) fn take_over(
+        until: Instant,
+        sent: Instant,
+        now: Instant,
+        timeout: Duration,
+        tick: Option<Duration>,
+    ) -> Self {
+        let mut trust = Self::begin(sent, timeout, tick);
+        trust.until = until;
+        trust.answered.push_back(AnsweredRequest {
+            sent,
+            passed_on: now,
+        });
+        trust
+    }
+
+    /// A request was answered.
+    pub(crate) fn answer(&mut self, sent: Instant, now: Instant) {
+        // For whatever is sent from now on, the second is as good, and newer.
+        while self.answered.get(1).is_some_and(|it| it.passed_on <= now) {
             self.answered.pop_front();
         }
-        self.answered.push_back((sent, now));
+        let passed_on = now + self.passes_on;
+        self.answered.push_back(AnsweredRequest { sent, passed_on });
+    }
+
+    /// A write that was sent then was acknowledged.
+    pub(crate) fn prove(&mut self, sent: Instant) {
+        while let Some(first) = self.answered.front().filter(|it| it.passed_on <= sent) {
+            self.until = self.until.max(first.sent + trusted(self.timeout));
+            self.answered.pop_front();
+        }
     }
 
     pub(crate) fn until(&self) -> Instant {
@@ -71,18 +104,42 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn an_answer_counts_when_another_has_followed_two_ticks_later() {
+    fn an_answer_counts_when_a_write_has_followed_two_ticks_later() {
         let start = Instant::now();
         let mut trust = SessionTrust::begin(start, TIMEOUT, Some(TICK));
         let at_first = trust.until();
         assert_eq!(at_first, start + trusted(TIMEOUT));
         let (sent, answered) = (start + SECOND, start + 2 * SECOND);
-        trust.prove(sent, answered);
-        assert_eq!(trust.until(), at_first);
+        trust.answer(sent, answered);
         // Two ticks after it was sent, and not after its answer.
-        trust.prove(sent + 2 * TICK, sent + 2 * TICK);
+        trust.prove(sent + 2 * TICK);
         assert_eq!(trust.until(), at_first);
-        trust.prove(answered + 2 * TICK, answered + 2 * TICK);
+        trust.prove(answered + 2 * TICK);
+        assert_eq!(trust.until(), sent + trusted(TIMEOUT));
+    }
+
+    #[test]
+    fn answers_without_a_write_prove_nothing_and_a_late_write_proves_the_newest_of_them() {
+        let start = Instant::now();
+        let mut trust = SessionTrust::begin(start, TIMEOUT, Some(TICK));
+        for second in 1..=1_000 {
+            trust.answer(start + second * SECOND, start + second * SECOND);
+        }
+        assert_eq!(trust.until(), start + trusted(TIMEOUT));
+        assert!(trust.answered.len() < 10, "{}", trust.answered.len());
+        trust.prove(start + 1_000 * SECOND);
+        assert_eq!(trust.until(), start + 996 * SECOND + trusted(TIMEOUT));
+    }
+
+    #[test]
+    fn a_session_that_was_taken_over_is_trusted_as_before_until_a_write_is_acknowledged() {
+        let start = Instant::now();
+        let before = start + 3 * SECOND;
+        let (sent, now) = (start + SECOND, start + 2 * SECOND);
+        let mut trust = SessionTrust::take_over(before, sent, now, TIMEOUT, Some(TICK));
+        trust.answer(now, now);
+        assert_eq!(trust.until(), before);
+        trust.prove(now);
         assert_eq!(trust.until(), sent + trusted(TIMEOUT));
     }
 
@@ -92,7 +149,8 @@ mod tests {
         let mut trust = SessionTrust::begin(start, TIMEOUT, None);
         for second in 1..=20 {
             let now = start + second * SECOND;
-            trust.prove(now, now);
+            trust.prove(now);
+            trust.answer(now, now);
             let left = trust.until() - now;
             assert!(left > 3 * SECOND && left < TIMEOUT, "{second}: {left:?}");
         }

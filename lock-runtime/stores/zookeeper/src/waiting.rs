@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Trust};
 use tokio::sync::mpsc;
@@ -10,7 +11,7 @@ use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::holds::OwnPart;
 use crate::names::{Child, KeyNode};
-use crate::rank::{ChildStanding, Listing, Obstacle};
+use crate::rank::Listing;
 use crate::session::News;
 use crate::store::{Carried, Inner};
 use crate::wire;

@@ -39,6 +39,24 @@ pub(crate) enum Acl {
     Creator,
 }
 
+impl RequestVerb {
+    /// Whether a majority has it before it is answered without an error.
+    pub(crate) fn is_write(self) -> bool {
+        match self {
+            Self::Delete | Self::SetData | Self::Multi | Self::Create2 | Self::CreateContainer => {
+                true
+            }
+            Self::Exists
+            | Self::GetData
+            | Self::Sync
+            | Self::GetChildren2
+            | Self::Check
+            | Self::Auth
+            | Self::Close => false,
+        }
+    }
+}
+
 /// A request without its header.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeRequest {
@@ -121,6 +139,12 @@ pub(crate) fn children(path: &str, watch: bool) -> NodeRequest {
 
 pub(crate) fn sync() -> NodeRequest {
     request(RequestVerb::Sync, JuteWriter::default().text("/"))
+}
+
+/// A transaction that changes nothing: a majority writes it down before it is answered. It needs no
+/// node and no rights.
+pub(crate) fn empty_write() -> NodeRequest {
+    multi(&[])
 }
 
 pub(crate) fn auth(user: &str, password: &str) -> NodeRequest {

@@ -7,7 +7,7 @@ use super::clock_shim::ClockShim;
 use super::redis::RedisSetUp;
 #[cfg(target_os = "linux")]
 use crate::SqliteFile;
-use crate::{EtcdCluster, PostgresServer, Proxy, RedisServer, StoreUnderTest};
+use crate::{EtcdCluster, PostgresServer, Proxy, RedisServer, StoreUnderTest, ZooKeeperEnsemble};
 
 /// What keeps the locks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Engine {
     Sqlite,
     /// A cluster of three etcd servers.
     Etcd,
+    /// An ensemble of three ZooKeeper servers.
+    ZooKeeper,
 }
 
 impl Engine {
@@ -43,6 +45,7 @@ impl Engine {
         #[cfg(target_os = "linux")]
         ("sqlite", Self::Sqlite),
         ("etcd", Self::Etcd),
+        ("zookeeper", Self::ZooKeeper),
     ];
 
     /// Whether it can have this fault.
@@ -74,15 +77,23 @@ impl Engine {
                         Fault::ServerStop | Fault::ServerKill | Fault::ServerRestart
                     )
             }
+            Self::ZooKeeper => {
+                fault.is_anywhere()
+                    || matches!(
+                        fault,
+                        Fault::ServerStop | Fault::ServerKill | Fault::ServerRestart
+                    )
+            }
             #[cfg(target_os = "linux")]
             Self::Sqlite => matches!(fault, Fault::ClientStop | Fault::ClientKill),
         }
     }
 
     /// Whether others can have the lock of a client that stands still before it goes on. On etcd,
-    /// the leases of its servers are seconds longer than those of the locks.
+    /// the leases of its servers are seconds longer than those of the locks, and on ZooKeeper
+    /// sessions are.
     pub(super) fn frees_soon(self) -> bool {
-        self != Self::Etcd
+        !matches!(self, Self::Etcd | Self::ZooKeeper)
     }
 
     /// Whether another server can take the place of one that is gone.
@@ -103,7 +114,11 @@ pub(super) enum Server {
     #[cfg(target_os = "linux")]
     Sqlite(SqliteFile),
     Etcd(EtcdCluster),
+    ZooKeeper(ZooKeeperEnsemble),
 }
+
+/// Trusted for as long as the locks' leases.
+const SESSION: &str = "?tick=500ms&session=4s";
 
 impl Server {
     pub(super) async fn start(engine: Engine, clock: Option<&ClockShim>) -> Self {
@@ -117,6 +132,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Engine::Sqlite => Self::Sqlite(SqliteFile::new()),
             Engine::Etcd => Self::Etcd(EtcdCluster::with_users(3).await),
+            Engine::ZooKeeper => Self::ZooKeeper(ZooKeeperEnsemble::three().await),
         }
     }
 
@@ -133,6 +149,7 @@ impl Server {
         match self {
             Self::Redis(redis) => redis.servers().len(),
             Self::Etcd(cluster) => cluster.ports().len(),
+            Self::ZooKeeper(servers) => servers.ports().len(),
             _ => 1,
         }
     }
@@ -161,6 +178,14 @@ impl Server {
                 }
                 proxies
             }
+            Self::ZooKeeper(servers) => {
+                let mut proxies = Vec::new();
+                for port in servers.ports() {
+                    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+                    proxies.push(Proxy::start_zookeeper(address).await);
+                }
+                proxies
+            }
         }
     }
 
@@ -179,6 +204,11 @@ impl Server {
                 let ports = proxies.iter().map(|proxy| proxy.addr().port());
                 cluster.url_at(&ports.collect::<Vec<_>>(), "")
             }
+            Self::ZooKeeper(servers) if proxies.is_empty() => servers.url(SESSION),
+            Self::ZooKeeper(servers) => {
+                let ports = proxies.iter().map(|proxy| proxy.addr().port());
+                servers.url_at(&ports.collect::<Vec<_>>(), SESSION)
+            }
         }
     }
 
@@ -189,6 +219,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
             Self::Etcd(cluster) => cluster.pause_member(at),
+            Self::ZooKeeper(servers) => servers.pause_member(at),
         }
     }
 
@@ -199,6 +230,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
             Self::Etcd(cluster) => cluster.resume_member(at),
+            Self::ZooKeeper(servers) => servers.resume_member(at),
         }
     }
 
@@ -209,6 +241,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
             Self::Etcd(cluster) => cluster.kill_member(at),
+            Self::ZooKeeper(servers) => servers.kill_member(at),
         }
     }
 
@@ -220,6 +253,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
             Self::Etcd(cluster) => cluster.stop_member(at).await,
+            Self::ZooKeeper(servers) => servers.stop_member(at).await,
         }
     }
 
@@ -230,6 +264,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
             Self::Etcd(cluster) => cluster.restart_member(at).await,
+            Self::ZooKeeper(servers) => servers.restart_member(at).await,
         }
     }
 
@@ -243,7 +278,7 @@ impl Server {
             Self::Postgres(server) => server.end_connections().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
-            Self::Etcd(_) => {}
+            Self::Etcd(_) | Self::ZooKeeper(_) => {}
         }
     }
 
@@ -255,6 +290,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => rows(file.leftovers()),
             Self::Etcd(cluster) => rows(StoreUnderTest::leftovers(cluster).await),
+            Self::ZooKeeper(servers) => rows(StoreUnderTest::leftovers(servers).await),
         }
     }
 
@@ -266,6 +302,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => rows(file.clients_present()),
             Self::Etcd(cluster) => rows(cluster.channels().await),
+            Self::ZooKeeper(servers) => rows(servers.channels().await),
         }
     }
 }

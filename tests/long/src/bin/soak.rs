@@ -16,7 +16,8 @@ use lock_testkit::seeded::Seeded;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: soak [--minutes N] [--seed S] \
-    [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite|etcd] [--beside PROGRAM]";
+    [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite|etcd|zookeeper] \
+    [--beside PROGRAM]";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::main]

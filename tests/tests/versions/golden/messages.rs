@@ -9,7 +9,7 @@ use crate::clients::{A, B, Clients, LEASE, by, claim, owner};
 
 pub(super) const MESSAGES: usize = 9;
 
-fn between_clients() -> [ClientMessage; 6] {
+pub(super) fn between_clients() -> [ClientMessage; 6] {
     let holds = |held_for| ClientMessage::Holds {
         key: "k".into(),
         client: A,

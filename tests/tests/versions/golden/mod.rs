@@ -5,6 +5,7 @@
 //! release meets an earlier one, and needs a mark; see "Versions" in ARCHITECTURE.md. With the
 //! variable `LOCK_WRITE_FIXTURES` the files are written anew.
 
+mod consensus;
 mod messages;
 mod postgres;
 mod redis;
@@ -114,4 +115,14 @@ fn by_numbers(text: &str) -> String {
         rest = after;
     }
     numbers + rest
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let pairs = text.as_bytes().chunks(2);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    pairs.map(byte).collect()
 }

@@ -8,7 +8,9 @@ use lock_testkit::SqliteFile;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::{LONGEST, by_numbers, by_words, expect_fixture, lines, messages, rounded, stored};
+use super::{
+    LONGEST, by_numbers, by_words, expect_fixture, hex, lines, messages, rounded, stored, unhex,
+};
 use crate::clients::{B, Clients};
 
 const TABLES: [&str; 8] = [
@@ -45,16 +47,6 @@ fn shown(column: &str, value: ValueRef<'_>) -> String {
         ValueRef::Blob(bytes) => format!("x'{}'", hex(bytes)),
         ValueRef::Real(_) => panic!("{column} is no whole number"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let pairs = text.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    pairs.map(byte).collect()
 }
 
 /// A line for each row.

@@ -28,8 +28,22 @@ fn limit(tokens: u32) -> RateRequest {
     request
 }
 
-/// Holds and places of each kind.
+/// Holds and places of each kind, latches and rates.
 pub(super) async fn leave(clients: &Clients) {
+    leave_locks(clients).await;
+    let set = clients.a.latch_set(call(A, 8), 2, 10 * LEASE, by()).await;
+    assert_eq!(set.unwrap().value, LatchSet::Set);
+    let counted = clients.b.latch_count_down(call(B, 7), by()).await;
+    assert_eq!(counted.unwrap().value, LatchCounted::Left(1));
+    clients.b.latch_wait(call(B, 8), by()).await.unwrap();
+    for two in [bucket(2), limit(2)] {
+        let rated = clients.a.rate(two, by()).await.unwrap().value;
+        assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
+    }
+}
+
+/// Holds and places of each kind of lock.
+pub(super) async fn leave_locks(clients: &Clients) {
     let taken = async |key, client, request, permits, tokens| {
         clients
             .take(claim(key, owner(client, request), permits), tokens)
@@ -59,15 +73,6 @@ pub(super) async fn leave(clients: &Clients) {
             .release(claim(key, owner(A, request), share), LEASE)
             .await;
     }
-    let set = clients.a.latch_set(call(A, 8), 2, 10 * LEASE, by()).await;
-    assert_eq!(set.unwrap().value, LatchSet::Set);
-    let counted = clients.b.latch_count_down(call(B, 7), by()).await;
-    assert_eq!(counted.unwrap().value, LatchCounted::Left(1));
-    clients.b.latch_wait(call(B, 8), by()).await.unwrap();
-    for two in [bucket(2), limit(2)] {
-        let rated = clients.a.rate(two, by()).await.unwrap().value;
-        assert!(matches!(rated, Rated::Passed { .. }), "{rated:?}");
-    }
 }
 
 /// Understands all that.
@@ -85,7 +90,7 @@ pub(super) async fn find(clients: &Clients) {
 }
 
 impl Clients {
-    async fn is_busy(&self, key: &str, share: Option<Permits>) {
+    pub(super) async fn is_busy(&self, key: &str, share: Option<Permits>) {
         let stranger = claim(key, owner(B, 99), share);
         let reply = self.acquire(stranger, Queue::Respect, 0).await.unwrap();
         let busy = matches!(reply, Acquired::Busy(Busy { queued: false, .. }));

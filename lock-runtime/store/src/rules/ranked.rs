@@ -1,0 +1,165 @@
+//! Who holds a lock and who waits, for an engine whose servers keep the requests in their order and
+//! decide nothing.
+//!
+//! The requests that come first hold the lock, as long as what they ask for fits ([`Holders`]). The
+//! first that does not fit blocks all behind it. One that holds goes on to do so whatever happens
+//! to the others: those before it can only become fewer.
+
+use super::{HeldPart, HoldId, Holders};
+use crate::instant::Instant;
+use crate::owner::{FoundHolder, Holder, Owner};
+use crate::request::{LockFound, Permits};
+
+/// A request, as everybody finds it at the servers.
+pub trait RankedRequest {
+    /// By which others watch it.
+    fn name(&self) -> &str;
+
+    /// Who asks.
+    fn owner(&self) -> Owner;
+
+    /// For which part of the lock. `None`: the whole.
+    fn permits(&self) -> Option<Permits>;
+
+    /// It was released, and the lock stays taken for a while.
+    fn is_kept(&self) -> bool;
+
+    /// Whether it can hold the lock at all.
+    fn is_able(&self) -> bool {
+        true
+    }
+
+    /// For those who ask who holds the lock.
+    fn holder(&self) -> FoundHolder {
+        FoundHolder::Owner {
+            owner: self.owner(),
+            kept: self.is_kept(),
+            permits: self.permits().map(|permits| permits.count),
+        }
+    }
+}
+
+/// What a request may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildStanding {
+    /// It holds the lock.
+    Holds,
+    /// It waits until this changes.
+    Waits(Obstacle),
+    /// The lock is held as another kind of lock.
+    OtherKind,
+}
+
+/// What a waiting request watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The request with this name, the nearest that stands in its way.
+    Child(String),
+    /// All requests: any that leaves can make room for a part of a semaphore.
+    Children,
+}
+
+/// A request's place among the others.
+#[derive(Clone, Debug)]
+pub struct Rank {
+    /// What it may do.
+    pub standing: ChildStanding,
+    /// The capacity by the holders' requests, if it is another.
+    pub limit: Option<u32>,
+    /// One of the holders.
+    pub holder: Option<Holder>,
+}
+
+/// The rank of a request for this part, behind these.
+///
+/// With `signals`, a part of a semaphore tells when it holds: so the first that waits watches all
+/// of them, and each other one the waiting one before it.
+pub fn rank<C: RankedRequest>(
+    before: &[&C],
+    permits: Option<Permits>,
+    is_able: bool,
+    signals: bool,
+) -> Rank {
+    let holders = holders(before.iter().copied());
+    let all_hold = holders.len() == before.len();
+    let standing = if holders.is_other_kind(permits) {
+        ChildStanding::OtherKind
+    } else if all_hold && is_able && holders.fits(permits) {
+        ChildStanding::Holds
+    } else {
+        ChildStanding::Waits(obstacle(before, holders.len(), permits, signals))
+    };
+    let first = before.first().filter(|_| !holders.is_empty());
+    Rank {
+        standing,
+        limit: holders.other_limit(permits),
+        holder: first.map(|request| request.holder().who()),
+    }
+}
+
+/// How many of these requests hold the lock: so many of the first.
+pub fn count_holding<C: RankedRequest>(all: &[C]) -> usize {
+    holders(all.iter()).len()
+}
+
+/// What is to be said about a lock with these requests.
+pub fn found<C: RankedRequest>(all: &[C]) -> LockFound {
+    let holders = holders(all.iter());
+    let holding = all.get(..holders.len()).unwrap_or_default();
+    let mut found = LockFound::free(all.len() - holding.len());
+    found.holders = holding.len();
+    found.holder = holding.last().map(C::holder);
+    found.permits = holders.permits();
+    found
+}
+
+/// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
+/// that was sent around the same time.
+#[must_use]
+pub fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+    match (has, says) {
+        (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
+        (Some(has), Some(says)) => has.count == says.count,
+        (has, says) => has == says,
+    }
+}
+
+/// Those that hold the lock, of these requests in their order.
+fn holders<'l, C: RankedRequest + 'l>(requests: impl Iterator<Item = &'l C>) -> Holders {
+    let mut holders = Holders::default();
+    for (at, request) in requests.enumerate() {
+        let permits = request.permits();
+        if !request.is_able() || !holders.fits(permits) {
+            break;
+        }
+        let count = permits.map_or(1, |permits| permits.count);
+        let hold = HoldId {
+            owner: request.owner(),
+            kept: if request.is_kept() { count } else { 0 },
+        };
+        // Holds have no end that others know. Their order stands for it.
+        let expires = Instant::from_nanos(i64::try_from(at).unwrap_or(i64::MAX));
+        holders.add(hold, HeldPart { permits, expires });
+    }
+    holders
+}
+
+fn obstacle<C: RankedRequest>(
+    before: &[&C],
+    holding: usize,
+    permits: Option<Permits>,
+    signals: bool,
+) -> Obstacle {
+    let is_whole = |permits: Option<Permits>| permits.is_none_or(|part| part.count >= part.of);
+    let nearest = match permits {
+        _ if is_whole(permits) => before.last(),
+        Some(part) if part.is_read_write() => {
+            before.iter().rfind(|request| is_whole(request.permits()))
+        }
+        _ if signals => before.get(holding..).and_then(<[_]>::last),
+        _ => None,
+    };
+    nearest.map_or(Obstacle::Children, |request| {
+        Obstacle::Child(request.name().to_owned())
+    })
+}
