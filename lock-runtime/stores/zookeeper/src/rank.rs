@@ -188,7 +188,7 @@ pub(crate) fn found_holder(child: &Child) -> FoundHolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{ChildPlace, Layout};
+    use crate::names::{ChildPlace, NodeLayout};
     use lock_store::ClientId;
 
     const READ: Option<Permits> = Some(Permits::READ);
@@ -204,8 +204,8 @@ mod tests {
                 client: ClientId(1),
                 request: u64::try_from(place).unwrap_or(0),
             };
-            let name = Layout::Native.at_place(owner, *permits, false, ChildPlace(place));
-            Layout::Native.child(&name)
+            let name = NodeLayout::Native.at_place(owner, *permits, false, ChildPlace(place));
+            NodeLayout::Native.child(&name)
         });
         let mut children: Vec<Child> = children.collect();
         children.reverse();
@@ -243,8 +243,8 @@ mod tests {
                 client: ClientId(1),
                 request,
             };
-            let name = Layout::Native.at_place(owner, None, false, ChildPlace(place));
-            Layout::Native.child(&name)
+            let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(place));
+            NodeLayout::Native.child(&name)
         };
         let standings = |places: &[i32]| {
             let children = (1..)
