@@ -89,6 +89,20 @@ pub enum KeyKind {
     Unknown,
 }
 
+impl KeyKind {
+    /// What to do about it.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            // Its holder may be at work.
+            Self::OtherLayout(_) => {
+                "use the layout of its library, or another key or namespace; while its holder may \
+                 be at work, do not delete it"
+            }
+            _ => "choose another key or namespace, or delete it there",
+        }
+    }
+}
+
 impl fmt::Display for KeyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

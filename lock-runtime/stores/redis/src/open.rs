@@ -76,6 +76,7 @@ pub fn open(
         namespace: namespace.clone(),
         needs: Needs::Locks(client),
         channels: Some(Arc::new(channels)),
+        foreign: layouts::channels(layout),
         access: Arc::new(access),
         addresses,
         provider: settings.provider,
@@ -94,8 +95,9 @@ pub fn open(
         )?),
         topology => {
             let replicas = url.replicas;
+            let foreign = context.foreign.clone();
             let store = RedisStore::open(topology, replicas, namespace, client, context)?;
-            layouts::of(layout, store)
+            layouts::of(layout, store, foreign)
         }
     })
 }
