@@ -16,6 +16,10 @@ pub(super) fn capabilities(own: Capabilities) -> Capabilities {
          and a count that is repeated after a lost reply counts twice; use a client without a \
          layout for them, in all services",
     );
+    can.fenced_shares = Ability::no(
+        "the layout `redisson` has no fencing tokens for locks held in shares: an `RFencedLock` is \
+         exclusive; use an exclusive lock, or a client without a layout in all services",
+    );
     can.token_window = false;
     can.hears = Hears::Messages;
     can

@@ -109,6 +109,7 @@ impl RedissonStore {
                     rest => *rest,
                 });
             if let Some((holder, rest)) = last {
+                self.told(&holder);
                 lock.holder = Some(holder);
                 lock.remaining = remaining(rest);
             }
