@@ -29,6 +29,8 @@ struct ForeignChannel {
     /// The one who alone is called.
     owner: Option<Owner>,
     noted: Instant,
+    /// When a message came.
+    heard: Option<Instant>,
     /// Others go first.
     quiet_until: Option<Instant>,
 }
@@ -49,6 +51,7 @@ impl ForeignChannels {
             keys: vec![key.clone()],
             owner,
             noted: now,
+            heard: None,
             quiet_until: None,
         };
         waits.insert(channel.to_owned(), one);
@@ -59,6 +62,11 @@ impl ForeignChannels {
         if let Some(one) = self.waits.lock().get_mut(channel) {
             one.quiet_until = Some(until);
         }
+    }
+
+    /// When a message came there that was waited for.
+    pub(crate) fn heard(&self, channel: &str) -> Option<Instant> {
+        self.waits.lock().get(channel)?.heard
     }
 
     /// Passes a message on. False if it is not on one of these channels.
@@ -73,10 +81,11 @@ impl ForeignChannels {
             return false;
         };
         let (keys, owner) = {
-            let waits = self.waits.lock();
-            let Some(one) = waits.get(channel) else {
+            let mut waits = self.waits.lock();
+            let Some(one) = waits.get_mut(channel) else {
                 return false;
             };
+            one.heard = Some(clock.now());
             if one.quiet_until.is_some_and(|until| clock.now() < until) {
                 return true;
             }

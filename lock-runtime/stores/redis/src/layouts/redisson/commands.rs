@@ -95,6 +95,11 @@ impl RedissonStore {
         self.store.hear_view(key);
         let now = self.store.clock.now();
         let by = until.min(now + self.store.command_timeout);
+        if !request.fair
+            && let Some(head_start) = self.rivals.head_start(key, now)
+        {
+            self.store.clock.sleep_until(now + head_start).await;
+        }
         let names = self.names(key);
         let field = names::field(request.claim.owner);
         let joins = request.queue == Queue::Join;
@@ -208,12 +213,17 @@ impl RedissonStore {
         if request.fair {
             self.note_silent(&request.claim.key, text(next()));
         }
+        let mut silent_look = None;
         if !holder.is_empty() {
             let permits = request.claim.permits.map(|permits| permits.count);
-            busy.holder = Some(self.told(&names::holder(&holder, permits)));
+            let holder = self.told(&names::holder(&holder, permits));
+            busy.holder = Some(holder);
+            let (key, waits) = (&request.claim.key, request.queue == Queue::Join);
+            let (heard, now) = (self.channels.heard(channel), self.store.clock.now());
+            silent_look = self.rivals.busy(key, holder, waits, heard, now);
         }
         let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-        busy.look_in = Some(look_in.min(ASKS_AGAIN));
+        busy.look_in = Some(silent_look.unwrap_or(ASKS_AGAIN).min(look_in));
         if state == Value::Int(2) {
             let until = self.store.clock.now() + OTHERS_FIRST;
             self.channels.be_quiet(channel, until);
@@ -305,6 +315,7 @@ impl RedissonStore {
             Kind::ReadWrite { writes } => end_read_write(&names, claim, writes, keep, false),
             Kind::Semaphore(count) => end_permits(&names, claim, 0..count, keep),
         };
+        self.rivals.released(&claim.key, self.store.clock.now());
         self.done(&claim.key, by, &end.patient(Some(by + PATIENCE)))
             .await
     }

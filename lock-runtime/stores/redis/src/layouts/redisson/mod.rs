@@ -8,6 +8,7 @@ mod capabilities;
 mod commands;
 pub(super) mod found;
 mod names;
+mod rivals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use lock_store::{
 };
 
 pub(super) use self::capabilities::check;
+use self::rivals::Rivals;
 use crate::store::RedisStore;
 use crate::transport::foreign_channels::ForeignChannels;
 
@@ -28,6 +30,7 @@ pub(super) struct RedissonStore {
     channels: Arc<ForeignChannels>,
     /// The holders that replies have told of, for errors.
     names: Mutex<SweepingMap<Holder, (String, Instant)>>,
+    rivals: Rivals,
     /// The heads of queues for whom nobody listens, since when.
     silent: Mutex<SweepingMap<LockKey, (String, Instant)>>,
 }
@@ -41,6 +44,7 @@ impl RedissonStore {
             store,
             channels,
             names: Mutex::default(),
+            rivals: Rivals::default(),
             silent: Mutex::default(),
         }
     }
