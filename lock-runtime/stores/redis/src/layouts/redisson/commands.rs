@@ -10,7 +10,7 @@ use lock_store::{
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
-use super::names::{self, Names};
+use super::names::{self, RedissonNames};
 use crate::commands::renew::renewed_each;
 use crate::errors::without_effect;
 use crate::resp::Command;
@@ -22,8 +22,8 @@ use crate::wire::{Reply, WrongType, millis, remaining};
 const OTHERS_FIRST: Duration = Duration::from_millis(10);
 /// How often a waiter asks that nobody has called. It also keeps its place and its subscription.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
-/// A head of a queue that has not listened for this time has died. Redisson's own limit for the time
-/// until a subscription is made is 7.5 s.
+/// A head of a queue that has not listened for this time has died. Redisson itself gives a
+/// subscription 7.5 s.
 const SILENT_FOR: Duration = Duration::from_secs(8);
 /// How much longer a release may take if the server is slow but answers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,8 +69,8 @@ fn script<const KEYS: usize>(
 }
 
 impl RedissonStore {
-    pub(super) fn names(&self, key: &LockKey) -> Names {
-        Names::of(&self.store.namespace, key)
+    pub(super) fn names(&self, key: &LockKey) -> RedissonNames {
+        RedissonNames::of(&self.store.namespace, key)
     }
 
     async fn done(
@@ -154,7 +154,7 @@ impl RedissonStore {
         Ok(Answer::new(acquired, link))
     }
 
-    fn lock(&self, request: &Acquire, names: &Names, field: &str) -> Request {
+    fn lock(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
         let joins = request.queue == Queue::Join;
         let keys = [
             &*names.key,
@@ -367,7 +367,7 @@ impl RedissonStore {
 }
 
 fn end_read_write(
-    names: &Names,
+    names: &RedissonNames,
     claim: &Claim,
     writes: bool,
     keep: Duration,
@@ -389,7 +389,7 @@ fn end_read_write(
 }
 
 fn end_permits(
-    names: &Names,
+    names: &RedissonNames,
     claim: &Claim,
     which: std::ops::Range<u32>,
     keep: Duration,

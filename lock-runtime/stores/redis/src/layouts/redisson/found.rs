@@ -4,7 +4,7 @@ use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Perm
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
-use super::names::{self, Names};
+use super::names::{self, RedissonNames};
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -26,7 +26,7 @@ impl Described {
         key: &LockKey,
         by: Instant,
     ) -> Result<Answer<Option<Self>>, Failure> {
-        let names = Names::of(&store.namespace, key);
+        let names = RedissonNames::of(&store.namespace, key);
         let inspect = Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
             command
                 .arg(3)

@@ -5,12 +5,12 @@ use lock_store::{ClientId, FoundHolder, LockKey, Owner, escaped};
 use crate::names::{Prefix, Shown};
 
 /// The names around one key.
-pub(super) struct Names {
+pub(super) struct RedissonNames {
     /// The key itself.
     pub(super) key: String,
 }
 
-impl Names {
+impl RedissonNames {
     pub(super) fn of(prefix: &Prefix, key: &LockKey) -> Self {
         let key = Shown(prefix.lock(key)).to_string();
         Self { key }
@@ -198,7 +198,7 @@ mod tests {
     fn helper_keys_are_in_the_slot_of_the_key() {
         let prefix = Namespace::new("").map(|namespace| Prefix::new(&namespace));
         let Ok(prefix) = prefix else { return };
-        let names = |key: &'static str| Names::of(&prefix, &LockKey::from(key));
+        let names = |key: &'static str| RedissonNames::of(&prefix, &LockKey::from(key));
         let plain = names("order");
         assert_eq!(plain.channel(), "redisson_lock__channel:{order}");
         assert_eq!(plain.taken(), "{order}:timeout");

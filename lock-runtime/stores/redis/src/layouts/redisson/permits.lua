@@ -1,5 +1,5 @@
--- Takes permits as RPermitExpirableSemaphore keeps them: a number of free ones, and the permits that
--- are taken, each with the time of its end.
+-- Takes permits as RPermitExpirableSemaphore keeps them: a number of free ones, and the taken ones,
+-- each with the time of its end.
 -- KEYS: free permits, taken ones. ARGV: lease ms, channel, the ids to take.
 -- Reply: {1, all permits}; {0, ms to the next end or -1, all permits}; {2} without a number.
 local key, taken, lease = KEYS[1], KEYS[2], tonumber(ARGV[1])

@@ -13,8 +13,9 @@ local field = ARGV[3] == 'write' and me .. ':write' or me
 local is_mine = mode and redis.call('HEXISTS', lock, field) == 1
 if mode and not is_mine and (mode == 'write' or ARGV[3] == 'write') then
   local holder = ''
+  local meant = mode == 'write' and ':write$' or '.'
   for at, name in ipairs(redis.call('HSCAN', lock, 0)[2]) do
-    if at % 2 == 1 and name ~= 'mode' and string.find(name, mode == 'write' and ':write$' or '.') then
+    if at % 2 == 1 and name ~= 'mode' and string.find(name, meant) then
       holder = name
       break
     end

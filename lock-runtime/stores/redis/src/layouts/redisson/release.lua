@@ -1,6 +1,6 @@
 -- Ends a hold of an exclusive lock, or leaves the queue of a fair one.
--- KEYS: lock, queue, its timeouts. ARGV: field, channel, ms to keep the lock taken, field that keeps
--- it, '1' to leave the queue.
+-- KEYS: lock, queue, its timeouts. ARGV: field, channel, ms to keep the lock taken, field that
+-- keeps it, '1' to leave the queue.
 -- Reply: 1 released, 0 not held.
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local me, keep = ARGV[1], tonumber(ARGV[3])
