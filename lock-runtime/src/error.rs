@@ -140,9 +140,8 @@ pub enum LockError {
     },
     /// In the store, the key or one of its helper keys is not this kind of lock.
     #[error(
-        "the key {} holds {found} in the store, and not what was asked for; choose another key or \
-         namespace, or delete it there",
-        .key.shortened()
+        "the key {} holds {found} in the store, and not what was asked for; {}",
+        .key.shortened(), .found.advice()
     )]
     #[non_exhaustive]
     KeyConflict {

@@ -117,8 +117,8 @@ pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 pub use lock_store::Tls;
 #[doc(inline)]
 pub use lock_store::{
-    Credentials, FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth,
-    StoreError, StoreErrorKind,
+    Credentials, FencingToken, Finding, KeyFault, Layout, LockKey, MAX_KEY_BYTES, Role,
+    ServerHealth, StoreError, StoreErrorKind,
 };
 /// The migration for PostgreSQL as SQL, for who applies it without
 /// [`LockClient::migrate`](LockClient::migrate).

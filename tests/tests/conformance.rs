@@ -1,7 +1,8 @@
 //! The behaviours of the contract, on each engine of this workspace.
 
 use lock_testkit::conformance::{
-    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS, ZOOKEEPER, ZOOKEEPERS,
+    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REDISSON, REPLICATED, SENTINELS, ZOOKEEPER,
+    ZOOKEEPERS,
 };
 
 #[cfg(target_os = "linux")]
@@ -10,6 +11,7 @@ lock_testkit::conformance!(
     lock_testkit::conformance::SQLITE,
     lock_testkit::conformance::POSTGRES,
     REDIS,
+    REDISSON,
     QUORUM,
     REPLICATED,
     SENTINELS,
@@ -23,5 +25,6 @@ lock_testkit::conformance!(
 // The store for SQLite needs Linux.
 #[cfg(not(target_os = "linux"))]
 lock_testkit::conformance!(
-    MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS, ETCD, ETCDS,
+    MEMORY, REDIS, REDISSON, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS, ETCD,
+    ETCDS,
 );

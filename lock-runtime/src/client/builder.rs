@@ -17,7 +17,7 @@ use lock_store::ClientId;
 use lock_store::Pause;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
+use lock_store::{ConfigError, CredentialsProvider, Layout, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
 use lock_store_redis::{AddressMap, Replicas};
 #[cfg(feature = "test-util")]
@@ -30,7 +30,8 @@ use crate::observe::Observer;
 ///
 /// # Default
 /// - no URL: it must be given
-/// - namespace `lock`
+/// - layout: this library's own
+/// - namespace `lock`, and in another layout none
 /// - name `host:pid`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
@@ -71,6 +72,7 @@ pub struct LockClientBuilder {
     connect_timeout: Option<Duration>,
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
+    layout: Option<Layout>,
     login: Login,
     provider: Option<CredentialsProvider>,
     #[cfg(feature = "redis")]
@@ -110,6 +112,7 @@ impl Default for LockClientBuilder {
             connect_timeout: None,
             #[cfg(feature = "redis")]
             replicas: None,
+            layout: None,
             login: Login::default(),
             provider: None,
             #[cfg(feature = "redis")]
@@ -133,7 +136,7 @@ impl LockClientBuilder {
     /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. At most 128 bytes of
     /// UTF-8. With any other, connecting is [`LockError::Config`](crate::LockError::Config). The
     /// empty namespace shares names with existing `SET NX` code. In the URL: `?namespace=shop`.
-    /// Default: `lock`.
+    /// Default: `lock`, and none in another [`layout`](Self::layout).
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self

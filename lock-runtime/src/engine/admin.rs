@@ -24,8 +24,8 @@ impl Engine {
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
-    /// Completes the error of a conflict with what the store has in the key, by one more command. A
-    /// conflict is a mistake that somebody has to find.
+    /// Completes the error of a conflict with what the store has in the key, by one or two more
+    /// commands. A conflict is a mistake that somebody has to find.
     pub(crate) async fn explain(&self, error: LockError, wanted: Option<Permits>) -> LockError {
         let LockError::KeyConflict {
             key,
@@ -34,6 +34,10 @@ impl Engine {
         else {
             return error;
         };
+        let other = self.store.foreign_lock(key.clone(), self.command_by());
+        if let Ok(Some(what)) = other.await {
+            return LockError::key_conflict(key, KeyKind::OtherLayout(what));
+        }
         let command = self.store.inspect(key.clone(), self.command_by());
         let found = match self.ask(Some(&key), command).await {
             Ok(Some(found)) => in_the_way(kind_of(found.holder.as_ref()), wanted),

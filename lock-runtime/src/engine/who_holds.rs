@@ -49,7 +49,10 @@ impl Engine {
                 held_by
             }
             Some(Holder::Kept) => HeldBy::Kept,
-            Some(Holder::Foreign(_)) => HeldBy::Foreign,
+            Some(holder @ Holder::Foreign(_)) => match self.store.foreign_name(holder) {
+                Some(name) => HeldBy::ForeignClient { name: name.into() },
+                None => HeldBy::Foreign,
+            },
             None if self.local_queues.has_hold(key) => HeldBy::ThisClient,
             None => HeldBy::Unknown,
         }

@@ -34,6 +34,12 @@ pub enum HeldBy {
     Kept,
     /// A client that is not this library.
     Foreign,
+    /// The same, by the name that its lock tells.
+    #[non_exhaustive]
+    ForeignClient {
+        /// The name, such as `Redisson client 0a1b2c3d-…, thread 34`.
+        name: Box<str>,
+    },
 }
 
 /// As it reads behind "the lock is …".
@@ -57,6 +63,7 @@ impl fmt::Display for HeldBy {
             ),
             Self::Kept => f.write_str("kept for a while after its release (`hold_at_least`)"),
             Self::Foreign => f.write_str("held by a client that is not this library"),
+            Self::ForeignClient { name } => write!(f, "held by {name}"),
         }
     }
 }
@@ -73,10 +80,27 @@ pub enum KeyKind {
     Semaphore,
     /// A lock that is held in shares: the readers of a read-write lock, or a semaphore.
     Shares,
+    /// A lock that is kept in another way than this client's ([`Layout`](crate::Layout)): what it
+    /// is, and what to do.
+    OtherLayout(&'static str),
     /// No lock at all: a list, a hash, a latch.
     NoLock,
     /// Something else. It could not be seen, or it is in a helper key of the lock.
     Unknown,
+}
+
+impl KeyKind {
+    /// What to do about it.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            // Its holder may be at work.
+            Self::OtherLayout(_) => {
+                "use the layout of its library, or another key or namespace; while its holder may \
+                 be at work, do not delete it"
+            }
+            _ => "choose another key or namespace, or delete it there",
+        }
+    }
 }
 
 impl fmt::Display for KeyKind {
@@ -86,6 +110,7 @@ impl fmt::Display for KeyKind {
             Self::ReadWrite => "a read-write lock",
             Self::Semaphore => "a semaphore",
             Self::Shares => "a lock in shares (readers, or a semaphore)",
+            Self::OtherLayout(what) => what,
             Self::NoLock => "something that is no lock",
             Self::Unknown => "something else, in itself or in a helper key as the fence counter,",
         })

@@ -166,8 +166,8 @@ macro_rules! faulty {
             }
 
             lock_store::delegate! {
-                capabilities owner_of forget_unused_views connected log_findings migrate servers
-                link link_of finish close is_closed
+                capabilities owner_of foreign_name foreign_lock forget_unused_views connected
+                log_findings migrate servers link link_of finish close is_closed
             }
         }
     };

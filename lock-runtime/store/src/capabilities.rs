@@ -19,6 +19,8 @@ pub struct Capabilities {
     pub fair: Ability,
     /// Fencing tokens, with grants and [for existing holds](crate::Store::fence).
     pub fencing: Ability,
+    /// Fencing tokens of locks that are held in shares.
+    pub fenced_shares: Ability,
     /// Rate limiters.
     pub rate: Ability,
     /// Rate limiters with an exact limit ([`RateRequest::window`](crate::RateRequest)).
@@ -110,6 +112,8 @@ pub enum Wish {
     Fair,
     /// A fencing token.
     Fencing,
+    /// A fencing token of a lock held in shares.
+    FencedShares,
     /// A rate limiter.
     Rate,
     /// A rate limiter with an exact limit.
@@ -132,6 +136,7 @@ impl Capabilities {
             shares: Ability::Yes,
             fair: Ability::Yes,
             fencing: Ability::Yes,
+            fenced_shares: Ability::Yes,
             rate: Ability::Yes,
             exact_rate: Ability::Yes,
             latch: Ability::Yes,
@@ -161,6 +166,7 @@ impl Capabilities {
         Self {
             shares: lacks("read-write locks and semaphores are not available"),
             fair: lacks("`fair` is not available"),
+            fenced_shares: lacks("fencing tokens are not available"),
             fencing: lacks("fencing tokens are not available"),
             rate: lacks("rate limiters are not available"),
             exact_rate: lacks("rate limiters with an exact limit are not available"),
@@ -180,6 +186,12 @@ impl Capabilities {
             Wish::Shares => return self.shares.refusal(),
             Wish::Fair => return self.fair.refusal(),
             Wish::Fencing => return self.fencing.refusal(),
+            Wish::FencedShares => {
+                return self
+                    .fencing
+                    .refusal()
+                    .or_else(|| self.fenced_shares.refusal());
+            }
             Wish::Rate => return self.rate.refusal(),
             Wish::ExactRate => return self.rate.refusal().or_else(|| self.exact_rate.refusal()),
             Wish::Latch => return self.latch.refusal(),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::clock::Clock;
+use crate::layout::Layout;
 use crate::listener::Listener;
 use crate::namespace::Namespace;
 use crate::owner::ClientId;
@@ -26,10 +27,12 @@ pub struct StoreContext {
     pub name: Arc<str>,
     /// The client's time limits.
     pub timeouts: Timeouts,
+    /// As whose locks it keeps its keys.
+    pub layout: Layout,
 }
 
 impl StoreContext {
-    /// Of a client without a name, with the default time limits.
+    /// Of a client without a name, with the default time limits and this library's own layout.
     #[must_use]
     pub fn new(
         namespace: Namespace,
@@ -44,6 +47,7 @@ impl StoreContext {
             clock,
             name: Arc::default(),
             timeouts: Timeouts::default(),
+            layout: Layout::Native,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
 use crate::namespace::Namespace;
-use crate::owner::{ClientId, FoundHolder, Owner};
+use crate::owner::{ClientId, FoundHolder, Holder, Owner};
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
@@ -93,6 +93,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
             let holders = value.map(|found| found.holder.into_iter().collect());
             Ok(Answer::new(holders, link))
         })
+    }
+
+    /// What the holder of a lock is called that is a client of another library, if the store has
+    /// told of it lately and knows a name: for people.
+    fn foreign_name(&self, _holder: Holder) -> Option<String> {
+        None
+    }
+
+    /// What the key of a conflict holds, if it is a lock that this store keeps for others in
+    /// another way: for people. The text follows "the key … holds".
+    fn foreign_lock(&self, _key: LockKey, _by: Instant) -> Asked<'_, Option<&'static str>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// The owner of this client whose hold the store shows as that of `shown`. Another one only

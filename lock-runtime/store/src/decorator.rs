@@ -48,6 +48,15 @@ macro_rules! delegate {
     (@ owner_of) => {
         $crate::delegate! { @fn owner_of(shown: $crate::Owner) -> $crate::Owner }
     };
+    (@ foreign_name) => {
+        $crate::delegate! { @fn foreign_name(holder: $crate::Holder) -> Option<String> }
+    };
+    (@ foreign_lock) => {
+        $crate::delegate! {
+            @fn foreign_lock(key: $crate::LockKey, by: $crate::Instant)
+                -> $crate::Asked<'_, Option<&'static str>>
+        }
+    };
     (@ tell) => {
         $crate::delegate! {
             @fn tell(to: $crate::ClientId, message: $crate::ClientMessage, by: $crate::Instant)

@@ -26,6 +26,7 @@ mod health;
 mod instant;
 mod key;
 mod latch;
+mod layout;
 mod letter;
 mod link;
 mod listener;
@@ -65,6 +66,7 @@ pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
+pub use layout::Layout;
 #[doc(hidden)]
 pub use letter::Letter;
 pub use link::{Answer, Failure, Link};

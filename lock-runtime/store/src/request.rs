@@ -48,6 +48,9 @@ pub struct Acquire {
     pub tokens: u32,
     /// What to do if the key is taken.
     pub queue: Queue,
+    /// Whether the request asks for strict arrival order over all processes. A store whose queue
+    /// has that order for all requests need not look at it.
+    pub fair: bool,
     /// The owner of an exclusive hold that this command ends, if it is still held. The key then
     /// goes to the first in the queue, or to this request if the queue is empty.
     pub instead_of: Option<Owner>,
@@ -64,6 +67,7 @@ impl Acquire {
             wait: None,
             tokens: 0,
             queue: Queue::Respect,
+            fair: false,
             instead_of: None,
         }
     }

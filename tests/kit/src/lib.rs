@@ -67,6 +67,7 @@ mod quorum;
 mod redis_backend;
 mod redis_server;
 mod redis_store;
+mod redisson_backend;
 mod request_log;
 mod resp;
 mod rights;
@@ -107,6 +108,7 @@ pub use redis_server::{
     RedisServer, RedisServerBuilder, patient_connection, server_is_at_least, server_speaks_tls,
 };
 pub use redis_store::{PATIENT, context, redis_store};
+pub use redisson_backend::RedissonBackend;
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};

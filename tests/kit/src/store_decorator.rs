@@ -171,7 +171,8 @@ macro_rules! verbs {
                 self.store.migrate(by)
             }
             lock_store::delegate! {
-                owner_of forget_unused_views connected is_connected log_findings servers
+                owner_of foreign_name foreign_lock forget_unused_views connected is_connected
+                log_findings servers
             }
             fn link(&self) -> Link {
                 self.interceptor.link(self.store.link())

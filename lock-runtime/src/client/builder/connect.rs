@@ -7,7 +7,8 @@ use std::sync::Arc;
 use lock_store::memory::MemoryStore;
 use lock_store::timing::{DEFAULT_CONNECT_TIMEOUT, Timeouts};
 use lock_store::{
-    ClientId, Clock, Listener, Namespace, Store, StoreContext, StoreError, StoreErrorKind, Wish,
+    ClientId, Clock, Layout, Listener, Namespace, Store, StoreContext, StoreError, StoreErrorKind,
+    Wish,
 };
 use tokio::sync::oneshot;
 
@@ -94,6 +95,7 @@ impl LockClientBuilder {
             url,
             namespace,
             name,
+            layout,
         } = UrlSettings::of(&url)?;
         if let Some(timeout) = connect_timeout_of(&url)? {
             if self.connect_timeout.is_some() {
@@ -111,6 +113,10 @@ impl LockClientBuilder {
             }
             *given = given.take().or(in_url);
         }
+        if self.layout.is_some() && layout.is_some() {
+            return Err(given_twice("layout"));
+        }
+        self.layout = self.layout.or(layout);
         Ok(())
     }
 
@@ -133,7 +139,12 @@ impl LockClientBuilder {
         if let Some(name) = &self.name {
             client_name::check(name)?;
         }
-        let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        // Others' keys have no prefix of ours.
+        let default = match self.chosen_layout() {
+            Layout::Native => DEFAULT_NAMESPACE,
+            _ => "",
+        };
+        let namespace = self.namespace.as_deref().unwrap_or(default);
         Ok(Namespace::new(namespace)?)
     }
 
@@ -155,6 +166,7 @@ impl LockClientBuilder {
         let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
         context.name = name;
         context.timeouts = self.timeouts();
+        context.layout = self.chosen_layout();
         events.record_later(None, |recorder| recorder.record(What::Started));
         let store = self.open(context)?;
         let can = store.capabilities();
@@ -190,6 +202,21 @@ impl LockClientBuilder {
         }
         let client = LockClient::new(engine, in_process);
         Ok((client, opened, told))
+    }
+
+    fn chosen_layout(&self) -> Layout {
+        self.layout.unwrap_or_default()
+    }
+
+    /// Refuses a layout that the engine does not have.
+    fn expect_native(&self, engine: &str) -> Result<(), LockError> {
+        match self.chosen_layout() {
+            Layout::Native => Ok(()),
+            other => Err(LockError::config(format!(
+                "the layout `{other}` is not on this engine, {engine}; leave it out, or use the \
+                 store in which the other library keeps its locks"
+            ))),
+        }
     }
 
     /// Whether its locks are in this process, and nobody has said that they are meant to be.
@@ -261,6 +288,7 @@ impl LockClientBuilder {
             ));
         };
         if url.starts_with("sqlite:") {
+            self.expect_native("SQLite")?;
             if self.has_replicas() {
                 return Err(LockError::config(
                     "`replicas` asks for replicas, and `sqlite:` is a file of this machine, which \
@@ -271,6 +299,7 @@ impl LockClientBuilder {
             return open_sqlite(url, context);
         }
         if is_postgres(url) {
+            self.expect_native("PostgreSQL")?;
             if self.has_replicas() {
                 return Err(LockError::config(
                     "`replicas` is for Redis; PostgreSQL waits for its standbys as its \
@@ -280,6 +309,7 @@ impl LockClientBuilder {
             return open_postgres(self, url, context);
         }
         if url.starts_with("zookeeper:") {
+            self.expect_native("ZooKeeper")?;
             if self.has_replicas() {
                 return Err(LockError::config(
                     "`replicas` is for Redis; on ZooKeeper, a majority of the servers has each \
@@ -289,6 +319,7 @@ impl LockClientBuilder {
             return open_zookeeper(self, url, context);
         }
         if url.starts_with("etcd:") {
+            self.expect_native("etcd")?;
             if self.has_replicas() {
                 return Err(LockError::config(
                     "`replicas` is for Redis; on etcd, a majority of the servers has each lock",
@@ -299,6 +330,7 @@ impl LockClientBuilder {
         let Some(rest) = url.strip_prefix("memory:") else {
             return self.open_server(url, context);
         };
+        self.expect_native("`memory:`")?;
         if self.has_replicas() || rest.contains("replicas=") {
             return Err(LockError::config(
                 "`replicas` asks for replicas, and `memory:` is a store of its own in this \

@@ -6,6 +6,8 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use lock_store_redis::{AddressMap, Replicas};
 
+use lock_store::Layout;
+
 use super::LockClientBuilder;
 
 impl LockClientBuilder {
@@ -40,6 +42,18 @@ impl LockClientBuilder {
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
+        self
+    }
+
+    /// As whose locks the client keeps its keys, so that it excludes programs that use another
+    /// library. In the URL: `?layout=redisson`. The [layouts](crate::guide::migration) page says
+    /// what each can do. Default: this library's own.
+    ///
+    /// # Errors
+    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for a layout
+    /// that the engine of the URL does not have, and for settings that it can't keep.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = Some(layout);
         self
     }
 

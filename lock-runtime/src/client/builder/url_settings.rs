@@ -1,7 +1,7 @@
-//! What is the same for the URLs of all stores: the form of a scheme, and `?namespace=` and
-//! `?name=`, which are about the client.
+//! What is the same for the URLs of all stores: the form of a scheme, and `?namespace=`,
+//! `?name=` and `?layout=`, which are about the client.
 
-use lock_store::percent_decoded;
+use lock_store::{Layout, percent_decoded};
 
 use crate::error::LockError;
 
@@ -11,6 +11,7 @@ pub(super) struct UrlSettings {
     pub(super) url: String,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
+    pub(super) layout: Option<Layout>,
 }
 
 impl UrlSettings {
@@ -27,15 +28,20 @@ impl UrlSettings {
                 url: url.to_owned(),
                 namespace: None,
                 name: None,
+                layout: None,
             });
         };
         let (mut namespace, mut name, mut others) = (None, None, Vec::new());
+        let mut layout = None;
+        // ZooKeeper's has a word of its own, which its engine reads.
+        let takes_layout = !url.starts_with("zookeeper:");
         for option in query.split('&') {
             let slot = match option.split_once('=') {
                 // A `@` says that all of this is meant to be in a password, which the store tells.
                 Some((_, value)) if value.contains('@') => None,
                 Some(("namespace", value)) => Some(("namespace", &mut namespace, value)),
                 Some(("name", value)) => Some(("name", &mut name, value)),
+                Some(("layout", value)) if takes_layout => Some(("layout", &mut layout, value)),
                 _ => None,
             };
             let Some((option_name, slot, value)) = slot else {
@@ -60,6 +66,7 @@ impl UrlSettings {
                 )));
             }
         }
+        let layout = layout.map(|name| layout_named(&name)).transpose()?;
         let mut url = base.to_owned();
         if !others.is_empty() {
             url.push('?');
@@ -73,8 +80,18 @@ impl UrlSettings {
             url,
             namespace,
             name,
+            layout,
         })
     }
+}
+
+fn layout_named(name: &str) -> Result<Layout, LockError> {
+    Layout::named(name).ok_or_else(|| {
+        LockError::config(
+            "`layout` in the store's URL is none that there is; write `native`, `redisson`, \
+             `timestamp` or `shedlock`, or leave it out",
+        )
+    })
 }
 
 /// The URL with its scheme in small letters, as the engines know it.
@@ -131,12 +148,15 @@ mod tests {
                 url: rest.to_owned(),
                 namespace: namespace.map(str::to_owned),
                 name: name.map(str::to_owned),
+                layout: None,
             };
             assert_eq!(UrlSettings::of(url).unwrap(), expected, "{url}");
         }
         for (url, says) in [
             ("redis://h?name=a&name=b", "twice"),
             ("redis://h?name=%zz", "%25"),
+            ("redis://h?layout=native&layout=native", "twice"),
+            ("redis://h?layout=redissson", "`redisson`"),
             ("redis://h?namespace=%ff", "UTF-8"),
             ("redis://h\n", "white space"),
             (" sqlite:///tmp/locks", "white space"),
@@ -144,5 +164,20 @@ mod tests {
             let error = UrlSettings::of(url).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_layout_is_the_clients_own_but_zookeepers() {
+        let of = |url| UrlSettings::of(url).unwrap();
+        let redis = of("redis://h?layout=redisson&replicas=1");
+        assert_eq!(
+            (redis.layout, &*redis.url),
+            (Some(Layout::Redisson), "redis://h?replicas=1")
+        );
+        let zookeeper = of("zookeeper://h?layout=curator");
+        assert_eq!(
+            (zookeeper.layout, &*zookeeper.url),
+            (None, "zookeeper://h?layout=curator")
+        );
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum CommandOutcome {
     /// Recheck at this time, unless called before.
     Busy {
         recheck_at: Instant,
-        /// Who has it, if the store has said so.
+        /// Who has it, if the store has said so and not when to look again.
         holder: Option<Holder>,
     },
     Failed(StoreError),
@@ -226,7 +226,7 @@ impl AcquireTask<'_> {
         let now = self.engine.clock.now();
         CommandOutcome::Busy {
             recheck_at: timing::recheck_at(sent, now, busy.remaining, busy.look_in),
-            holder: busy.holder,
+            holder: busy.holder.filter(|_| busy.look_in.is_none()),
         }
     }
 

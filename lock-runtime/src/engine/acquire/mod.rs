@@ -44,8 +44,10 @@ impl Engine {
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
         self.can(Wish::Lease(options.lease))?;
         self.can(Wish::Kept(options.hold_at_least))?;
-        if options.fenced {
-            self.can(Wish::Fencing)?;
+        match (options.fenced, options.permits) {
+            (true, None) => self.can(Wish::Fencing)?,
+            (true, Some(_)) => self.can(Wish::FencedShares)?,
+            (false, _) => {}
         }
         // Shares are fair by themselves, and why they can't be had says more.
         match (options.permits, options.fair) {

@@ -53,6 +53,7 @@ pub(super) fn request(
     let mut request = Acquire::new(claim, options.lease);
     request.first_lease = timing::first_lease(options.lease);
     request.tokens = window::for_one(options);
+    request.fair = options.fair;
     request.queue = match options.fair {
         true => Queue::Respect,
         false => Queue::Barge,

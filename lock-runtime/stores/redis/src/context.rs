@@ -11,6 +11,7 @@ use crate::names::Prefix;
 use crate::session::Asking;
 use crate::topology::address_map::AddressMap;
 use crate::transport::client_channels::ClientChannels;
+use crate::transport::foreign_channels::ForeignChannels;
 
 /// A client's time limits, clock, listener for messages from servers, name at the servers, and
 /// access.
@@ -28,6 +29,8 @@ pub(crate) struct ClientContext {
     pub(crate) needs: Needs,
     /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
+    /// The channels of another library on which it waits, in a layout.
+    pub(crate) foreign: Option<Arc<ForeignChannels>>,
     pub(crate) access: Arc<Access>,
     /// Where announced addresses lead from here.
     pub(crate) addresses: AddressMap,

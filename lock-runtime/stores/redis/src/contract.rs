@@ -9,6 +9,7 @@ use lock_store::{
     Store, StoreFuture,
 };
 
+use crate::layouts;
 use crate::servers::Servers;
 use crate::store::RedisStore;
 
@@ -51,6 +52,10 @@ impl Store for RedisStore {
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(self.force_release_now(key, by))
+    }
+
+    fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {
+        Box::pin(layouts::lock_of_redisson(self, key, by))
     }
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {

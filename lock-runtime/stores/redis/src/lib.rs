@@ -14,6 +14,7 @@ mod context;
 mod contract;
 mod diagnosis;
 mod errors;
+mod layouts;
 mod login;
 mod names;
 mod open;

@@ -10,6 +10,7 @@ use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 use crate::access::Access;
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
+use crate::layouts;
 use crate::login::{apply, expect_nobody};
 use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
@@ -54,6 +55,7 @@ pub fn open(
         clock,
         name,
         timeouts,
+        layout,
         ..
     } = context;
     let mut url = StoreUrl::parse(url, settings.replicas)?;
@@ -74,10 +76,12 @@ pub fn open(
         namespace: namespace.clone(),
         needs: Needs::Locks(client),
         channels: Some(Arc::new(channels)),
+        foreign: layouts::channels(layout),
         access: Arc::new(access),
         addresses,
         provider: settings.provider,
     };
+    layouts::check(layout, &url.topology, url.replicas.is_some())?;
     Ok(match url.topology {
         Topology::Quorum {
             servers,
@@ -91,8 +95,9 @@ pub fn open(
         )?),
         topology => {
             let replicas = url.replicas;
+            let foreign = context.foreign.clone();
             let store = RedisStore::open(topology, replicas, namespace, client, context)?;
-            Arc::new(store)
+            layouts::of(layout, store, foreign)
         }
     })
 }

@@ -56,6 +56,26 @@ scripts! {
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";
+    REDISSON_LOCK = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/lock.lua";
+    REDISSON_RELEASE = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/release.lua";
+    REDISSON_READ_WRITE = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/read_write.lua";
+    REDISSON_READ_WRITE_END = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/read_write_end.lua";
+    REDISSON_PERMITS = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/permits.lua";
+    REDISSON_PERMITS_END = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/permits_end.lua";
+    REDISSON_RENEW = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/renew.lua";
+    REDISSON_FENCE = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/fence.lua";
+    REDISSON_INSPECT = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/inspect.lua";
+    REDISSON_FORCE_RELEASE = "../layouts/redisson/lib.lua",
+        "../layouts/redisson/force_release.lua";
 }
 
 /// A script, for one server and for the nodes of a cluster.

@@ -32,7 +32,7 @@ use crate::wire::{Reply, WrongType, reply};
 pub(crate) struct RedisStore {
     pub(crate) servers: Servers,
     pub(crate) namespace: Prefix,
-    client: ClientId,
+    pub(crate) client: ClientId,
     /// The channels on which it hears other clients.
     pub(crate) channels_of_client: Option<Arc<ClientChannels>>,
     /// True if another server takes over when one fails.

@@ -10,7 +10,7 @@ use lock_store::{
 };
 
 use crate::errors::{Fault, code, of_code};
-use crate::names::Layout;
+use crate::names::NodeLayout;
 use crate::release::SentEnds;
 use crate::store::ZooKeeperStore;
 use crate::wire;
@@ -177,14 +177,14 @@ impl Store for ZooKeeperStore {
 }
 
 /// What ZooKeeper can do, if sessions last so long.
-pub(crate) fn capabilities(session: Duration, layout: Layout) -> Capabilities {
+pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilities {
     let mut can = Capabilities::all();
     let no_clock = "rate limiters are not available on ZooKeeper, whose servers show no clock; use \
                     another engine for them";
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no("latches are not available on ZooKeeper; use another engine for them");
-    if layout == Layout::Curator {
+    if layout == NodeLayout::Curator {
         can.shares = Ability::no(
             "read-write locks and semaphores are not available with `layout=curator`, which is \
              that of Curator's InterProcessMutex; leave `layout` out of the URL",

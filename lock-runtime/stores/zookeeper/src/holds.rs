@@ -240,7 +240,7 @@ impl Holds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{ChildPlace, Layout};
+    use crate::names::{ChildPlace, NodeLayout};
     use lock_store::ClientId;
 
     fn own(renaming: Option<String>) -> Own {
@@ -248,9 +248,9 @@ mod tests {
             client: ClientId(1),
             request: 1,
         };
-        let name = Layout::Native.at_place(owner, None, false, ChildPlace(0));
+        let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(0));
         Own {
-            child: Layout::Native
+            child: NodeLayout::Native
                 .child(&name)
                 .unwrap_or_else(|| unreachable!("{name}")),
             session: 1,

@@ -29,7 +29,7 @@ fn escaped(name: &str) -> String {
 
 /// How nodes are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum NodeLayout {
     /// Children say who asks for which part of the key.
     #[default]
     Native,
@@ -38,9 +38,9 @@ pub(crate) enum Layout {
 }
 
 /// The node of a namespace, below the chroot.
-pub(crate) fn of_namespace(layout: Layout, chroot: &str, namespace: &Namespace) -> String {
+pub(crate) fn of_namespace(layout: NodeLayout, chroot: &str, namespace: &Namespace) -> String {
     let name = match namespace.as_str() {
-        "" if layout == Layout::Curator => return chroot.to_owned(),
+        "" if layout == NodeLayout::Curator => return chroot.to_owned(),
         "" => NAMELESS.to_owned(),
         RESERVED => RESERVED.replacen('z', "%7A", 1),
         name => escaped(name),
@@ -49,7 +49,7 @@ pub(crate) fn of_namespace(layout: Layout, chroot: &str, namespace: &Namespace) 
 }
 
 /// The node of a key.
-pub(crate) fn of_key(layout: Layout, chroot: &str, own: &Namespace, key: &LockKey) -> KeyNode {
+pub(crate) fn of_key(layout: NodeLayout, chroot: &str, own: &Namespace, key: &LockKey) -> KeyNode {
     let namespace = of_namespace(layout, chroot, key.namespace().unwrap_or(own));
     let path = format!("{namespace}/{}", escaped(key.as_str()));
     KeyNode { namespace, path }
@@ -129,7 +129,7 @@ const WHOLE: &str = "x";
 const PROTECTED: &str = "_c_";
 const LOCK: &str = "lock-";
 
-impl Layout {
+impl NodeLayout {
     /// The name of a child without its place.
     pub(crate) fn without_place(
         self,
@@ -267,7 +267,7 @@ mod tests {
     fn namespaces_have_nodes_of_their_own() {
         let nodes = ["", "shop", "zookeeper", ".", "..", "Zookeeper"].map(|name| {
             let namespace = Namespace::new(name).unwrap_or_else(|error| unreachable!("{error}"));
-            of_namespace(Layout::Native, "/c", &namespace)
+            of_namespace(NodeLayout::Native, "/c", &namespace)
         });
         let different: HashSet<_> = nodes.iter().collect();
         assert_eq!(different.len(), nodes.len());
@@ -283,7 +283,7 @@ mod tests {
         for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
             for kept in [false, true] {
                 for place in [0, 12, i32::MAX, i32::MIN, -5] {
-                    let layout = Layout::Native;
+                    let layout = NodeLayout::Native;
                     let name = layout.at_place(owner, permits, kept, ChildPlace(place));
                     let child = layout.child(&name);
                     let found = child.map(|it| (it.owner, it.permits, it.kept, it.place));
@@ -296,7 +296,7 @@ mod tests {
             }
         }
         for foreign in ["", "lock-0000000001", "a~b~c~d", "_c_1f-lock-0000000003"] {
-            assert_eq!(Layout::Native.child(foreign), None, "{foreign}");
+            assert_eq!(NodeLayout::Native.child(foreign), None, "{foreign}");
         }
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_child_of_curator_is_one_of_its_layout_and_ours_is_sorted_as_theirs() {
-        let layout = Layout::Curator;
+        let layout = NodeLayout::Curator;
         for theirs in [
             "_c_f0e1d2c3-0000-1111-2222-333344445555-lock-0000000007",
             "lock-0000000007",

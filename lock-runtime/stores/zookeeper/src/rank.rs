@@ -98,7 +98,7 @@ impl RankedRequest for Child {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{ChildPlace, Layout};
+    use crate::names::{ChildPlace, NodeLayout};
     use lock_store::ClientId;
     use lock_store::rules::{ChildStanding, Obstacle};
 
@@ -115,8 +115,8 @@ mod tests {
                 client: ClientId(1),
                 request: u64::try_from(place).unwrap_or(0),
             };
-            let name = Layout::Native.at_place(owner, *permits, false, ChildPlace(place));
-            Layout::Native.child(&name)
+            let name = NodeLayout::Native.at_place(owner, *permits, false, ChildPlace(place));
+            NodeLayout::Native.child(&name)
         });
         let mut children: Vec<Child> = children.collect();
         children.reverse();
@@ -154,8 +154,8 @@ mod tests {
                 client: ClientId(1),
                 request,
             };
-            let name = Layout::Native.at_place(owner, None, false, ChildPlace(place));
-            Layout::Native.child(&name)
+            let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(place));
+            NodeLayout::Native.child(&name)
         };
         let standings = |places: &[i32]| {
             let children = (1..)

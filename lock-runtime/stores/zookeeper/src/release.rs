@@ -418,7 +418,7 @@ fn said(ended: bool) -> Released {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{ChildPlace, Layout};
+    use crate::names::{ChildPlace, NodeLayout};
     use crate::wire::Stat;
     use lock_store::ClientId;
 
@@ -431,7 +431,7 @@ mod tests {
 
     fn listing(of: &[(u64, Option<Permits>)]) -> Listing {
         let child = |((request, permits), place): (&(u64, Option<Permits>), i32)| {
-            let layout = Layout::Native;
+            let layout = NodeLayout::Native;
             let name = layout.at_place(owner(*request), *permits, false, ChildPlace(place));
             layout.child(&name)
         };

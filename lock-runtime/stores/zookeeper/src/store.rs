@@ -16,7 +16,7 @@ use crate::base::first_base;
 use crate::connection::Live;
 use crate::errors::{Fault, code, of_code, silent};
 use crate::holds::{GivenTokens, Holds};
-use crate::names::{self, Child, KeyNode, Layout};
+use crate::names::{self, Child, KeyNode, NodeLayout};
 use crate::rank::Listing;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -182,7 +182,7 @@ impl Inner {
 
     /// Whether a key's node is that of another program. Curator's users may write into theirs.
     fn is_others(&self, stat: &Stat) -> bool {
-        stat.owner != 0 || self.settings.layout == Layout::Native && stat.data_length != 0
+        stat.owner != 0 || self.settings.layout == NodeLayout::Native && stat.data_length != 0
     }
 
     /// Makes the nodes above a child, of those that are not there.
@@ -203,9 +203,9 @@ impl Inner {
 
     pub(crate) async fn make_namespace(&self, live: &Live, namespace: &str) -> Carried<()> {
         match self.settings.layout {
-            Layout::Native => self.make_base(live, namespace).await,
+            NodeLayout::Native => self.make_base(live, namespace).await,
             // Curator makes nodes without data.
-            Layout::Curator => {
+            NodeLayout::Curator => {
                 let node = wire::create(namespace, b"", self.acl(), NodeKind::Persistent);
                 there(live.send(node).reply().await.map(drop))
             }
@@ -215,8 +215,8 @@ impl Inner {
     /// The node that has the base of a namespace's fencing tokens.
     pub(crate) fn base_node(&self, namespace: &str) -> String {
         match self.settings.layout {
-            Layout::Native => namespace.to_owned(),
-            Layout::Curator => format!("{namespace}/{BASE}"),
+            NodeLayout::Native => namespace.to_owned(),
+            NodeLayout::Curator => format!("{namespace}/{BASE}"),
         }
     }
 

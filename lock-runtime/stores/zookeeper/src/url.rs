@@ -7,7 +7,7 @@ use lock_store::{
 };
 
 use crate::access::Access;
-use crate::names::Layout;
+use crate::names::NodeLayout;
 
 /// What a URL says.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Settings {
     /// The servers' `tickTime`, if known.
     pub(crate) tick: Option<Duration>,
     pub(crate) user: Option<User>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: NodeLayout,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "it is refused"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
@@ -43,7 +43,7 @@ const FORM: UrlForm = UrlForm {
 pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> {
     let parts = ServerUrl::read(url, &FORM)?;
     let (mut session, mut tick, mut wants_tls) = (SESSION, None, None);
-    let mut layout = Layout::Native;
+    let mut layout = NodeLayout::Native;
     for (name, value) in &parts.options {
         match *name {
             "session" => session = time_option(name, value, SHORTEST..=LONGEST)?,
@@ -110,9 +110,9 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
     Ok(format!("/{path}"))
 }
 
-fn layout_of(value: &str) -> Result<Layout, ConfigError> {
+fn layout_of(value: &str) -> Result<NodeLayout, ConfigError> {
     match value {
-        "curator" => Ok(Layout::Curator),
+        "curator" => Ok(NodeLayout::Curator),
         _ => Err(ConfigError::new(
             "`layout` in the store's URL is not `curator`; leave it out for this library's own",
         )),

@@ -3,7 +3,7 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-use crate::{EtcdCluster, MemoryBackend, RedisBackend, ZooKeeperEnsemble};
+use crate::{EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, ZooKeeperEnsemble};
 #[cfg(target_os = "linux")]
 use crate::{PostgresServer, SqliteFile};
 
@@ -23,6 +23,11 @@ pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()
     .at_once(3)
     .that_fails()
     .on_one_redis();
+/// A Redis server, and locks as Redisson keeps them.
+pub const REDISSON: Engine = Engine::new("redisson", || Box::pin(RedissonBackend::start()))
+    .at_once(3)
+    .that_can(RedissonBackend::capabilities)
+    .that_fails();
 /// Three independent Redis servers.
 pub const QUORUM: Engine =
     Engine::new("quorum", || Box::pin(RedisBackend::quorum())).that_can(of_a_quorum);

@@ -7,7 +7,7 @@ use lock_store::ConfigError;
 use crate::config::{REPLICAS_TIMEOUT, Replicas};
 
 /// Options that the client takes out of the URL itself.
-const OF_THE_CLIENT: [&str; 2] = ["namespace", "name"];
+const OF_THE_CLIENT: [&str; 3] = ["namespace", "name", "layout"];
 /// Values that may be part of a user or password, unescaped. They are never repeated.
 const CREDENTIALS: [&str; 4] = ["user=", "pass=", "sentinel_user=", "sentinel_password="];
 
@@ -170,7 +170,7 @@ mod tests {
         for (query, says) in [
             (
                 "tls=true",
-                "unknown option `tls`; a URL of this kind has `db`, `namespace`, `name`",
+                "unknown option `tls`; a URL of this kind has `db`, `namespace`, `name`, `layout`",
             ),
             ("replica=1", "`replica`"),
             ("tls", "without a value"),

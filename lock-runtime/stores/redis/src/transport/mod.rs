@@ -4,6 +4,7 @@ mod authentication;
 pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
+pub(crate) mod foreign_channels;
 pub(crate) mod messages;
 pub(crate) mod proof;
 pub(crate) mod push;

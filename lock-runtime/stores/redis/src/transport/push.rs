@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_store::{ClientMessage, HandedOver, Link, Listener, Trust};
+use lock_store::{ClientMessage, Clock, HandedOver, Link, Listener, Trust};
 use redis::RedisError;
 
 use super::client_channels::ClientChannels;
 use super::connection::Connection;
+use super::foreign_channels::ForeignChannels;
 use super::messages;
 use super::subscribe::Subscriptions;
 use crate::errors;
@@ -26,11 +27,15 @@ pub(super) struct PushHandler {
     pub(super) is_sole_granter: Option<IsSoleGranter>,
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) channels: Option<Arc<ClientChannels>>,
+    pub(super) foreign: Option<(Arc<ForeignChannels>, Clock)>,
 }
 
 impl ConnectionEvents for PushHandler {
     fn on_message(&self, channel: &[u8], payload: &[u8]) {
         self.subscriptions.note_message();
+        if self.is_foreign(channel) {
+            return;
+        }
         if Prefix::is_of_client(channel) {
             // Nothing else comes this way, and no grant.
             let message = self.of_client(channel, payload);
@@ -73,6 +78,14 @@ impl ConnectionEvents for PushHandler {
 }
 
 impl PushHandler {
+    /// Passes a message of another library on.
+    fn is_foreign(&self, channel: &[u8]) -> bool {
+        self.foreign.as_ref().is_some_and(|(channels, clock)| {
+            let listener = self.listener.upgrade();
+            channels.hear(channel, self.link, clock, listener.as_deref())
+        })
+    }
+
     /// What another client says, over any connection.
     fn of_client(&self, channel: &[u8], payload: &[u8]) -> Option<ClientMessage> {
         self.channels.as_ref()?.read(channel, payload)

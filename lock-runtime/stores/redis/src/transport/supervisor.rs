@@ -227,6 +227,10 @@ impl Supervisor {
                 is_sole_granter: self.is_sole_granter.clone(),
                 subscriptions: Arc::clone(&subscriptions),
                 channels: self.context.channels.clone(),
+                foreign: {
+                    let foreign = self.context.foreign.clone();
+                    foreign.map(|channels| (channels, self.context.clock.clone()))
+                },
             };
             (
                 Box::new(handler) as Box<dyn ConnectionEvents>,

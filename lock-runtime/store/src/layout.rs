@@ -1,0 +1,52 @@
+//! [`Layout`]: as whose locks a client's keys are kept.
+
+use std::fmt;
+
+/// As whose locks a client keeps its keys in the store, so that both exclude each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Layout {
+    /// This library's own, in which an exclusive lock on Redis is also that of the recipe
+    /// `SET NX PX`.
+    #[default]
+    Native,
+    /// Those of Redisson, a Java client for Redis.
+    Redisson,
+    /// On Redis, the time at which a lock ends as the key's value: the recipe with `SETNX` and
+    /// `GETSET`.
+    Timestamp,
+    /// Those of ShedLock, for jobs in Java.
+    ShedLock,
+}
+
+impl Layout {
+    const ALL: [Self; 4] = [
+        Self::Native,
+        Self::Redisson,
+        Self::Timestamp,
+        Self::ShedLock,
+    ];
+
+    /// The layout of this name in a URL.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| layout.as_str() == name)
+    }
+
+    /// Its name in a URL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Redisson => "redisson",
+            Self::Timestamp => "timestamp",
+            Self::ShedLock => "shedlock",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,48 @@
+//! What Redisson's locks can carry.
+
+use lock_store::{Ability, Capabilities, ConfigError, Hears};
+
+use crate::topology::url::Topology;
+
+/// Of the servers themselves, `own`.
+pub(super) fn capabilities(own: Capabilities) -> Capabilities {
+    let mut can = own;
+    let no_limit = "the layout `redisson` has no rate limiters: an `RRateLimiter` counts by the \
+                    clocks of its clients; use a client without a layout for them, in all services";
+    can.rate = Ability::no(no_limit);
+    can.exact_rate = Ability::no(no_limit);
+    can.latch = Ability::no(
+        "the layout `redisson` has no latches: an `RCountDownLatch` is a number without a time, \
+         and a count that is repeated after a lost reply counts twice; use a client without a \
+         layout for them, in all services",
+    );
+    can.fenced_shares = Ability::no(
+        "the layout `redisson` has no fencing tokens for locks held in shares: an `RFencedLock` is \
+         exclusive; use an exclusive lock, or a client without a layout in all services",
+    );
+    can.token_window = false;
+    can.hears = Hears::Messages;
+    can
+}
+
+/// Why these servers can't keep such locks, if so.
+pub(in crate::layouts) fn check(
+    topology: &Topology,
+    has_replicas: bool,
+) -> Result<(), ConfigError> {
+    let why = match topology {
+        Topology::Quorum { .. } => {
+            "is for one server or its sentinels, and this URL is of a quorum: Redisson has no \
+             locks of this kind"
+        }
+        Topology::Cluster { .. } => {
+            "is for one server or its sentinels, and this URL is of a cluster: that messages are \
+             heard there by Redisson was not tried yet"
+        }
+        _ if has_replicas => {
+            "has no `replicas`: holds of Redisson would not be confirmed by them; leave it out"
+        }
+        _ => return Ok(()),
+    };
+    Err(ConfigError::new(format!("the layout `redisson` {why}")))
+}

@@ -1,0 +1,33 @@
+-- Ends all holds of a key, whatever lock of Redisson it is.
+-- KEYS: key, taken permits, queue of a fair lock, its timeouts. ARGV: what the names of readers'
+-- keys begin with, channels of a lock, of a read-write lock, and of a semaphore.
+-- Reply: 1 if there was a hold, 0 if not; an error for what is no lock of Redisson.
+local key, taken = KEYS[1], KEYS[2]
+local kind = redis.call('TYPE', key).ok
+if kind == 'none' then return 0 end
+if kind == 'string' then
+  local size = redis.pcall('ZCARD', taken)
+  if type(size) == 'table' then return size end
+  if not string.find(redis.call('GET', key), '^%-?%d+$') then return conflict('no semaphore') end
+  if size == 0 then return 0 end
+  redis.call('DEL', taken)
+  publish(ARGV[4], redis.call('INCRBY', key, size))
+  return 1
+end
+if kind ~= 'hash' then return conflict('no lock of Redisson') end
+local fields, mode = redis.call('HGETALL', key), redis.call('HGET', key, 'mode')
+if not mode then
+  if #fields ~= 2 or not is_holder(fields[1]) then return conflict('a hash, but no RLock') end
+  redis.call('DEL', key)
+  tell_free(ARGV[2], KEYS[3], KEYS[4])
+  return 1
+end
+if mode ~= 'read' and mode ~= 'write' then return conflict('a hash, but no RReadWriteLock') end
+for at = 1, #fields, 2 do
+  for hold = 1, fields[at] ~= 'mode' and tonumber(fields[at + 1]) or 0 do
+    redis.call('DEL', ARGV[1] .. ':' .. fields[at] .. ':rwlock_timeout:' .. hold)
+  end
+end
+redis.call('DEL', key)
+publish(ARGV[3], '1')
+return 1

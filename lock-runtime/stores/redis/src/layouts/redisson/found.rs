@@ -1,0 +1,193 @@
+//! What a key holds, and its end by force.
+
+use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits, StoreError};
+use redis::{FromRedisValue, Value};
+
+use super::RedissonStore;
+use super::names::{self, RedissonNames};
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::transport::request::Request;
+use crate::wire::{Reply, WrongType, remaining};
+
+/// A key as the script describes it.
+struct Described {
+    kind: String,
+    waiting: usize,
+    /// Free permits of a semaphore.
+    free: Option<u32>,
+    /// Each with the rest of its lease.
+    holders: Vec<(FoundHolder, i64)>,
+}
+
+impl Described {
+    async fn of(
+        store: &RedisStore,
+        key: &LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Self>>, Failure> {
+        let names = RedissonNames::of(&store.namespace, key);
+        let inspect = Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
+            command
+                .arg(3)
+                .arg(&*names.key)
+                .arg(names.taken())
+                .arg(names.queue());
+            command.arg(names.stem());
+        });
+        let reply: Reply<Vec<Value>> = store.call(key, by, &inspect).await?;
+        Ok(reply.map(|value| value.ok().and_then(|reply| Self::read(store, reply))))
+    }
+
+    fn read(store: &RedisStore, reply: Vec<Value>) -> Option<Self> {
+        let mut reply = reply.into_iter();
+        let kind = String::from_redis_value(reply.next()?).ok()?;
+        let _lasts = reply.next()?;
+        let waiting = usize::from_redis_value(reply.next()?).ok()?;
+        let state = String::from_redis_value(reply.next()?).ok()?;
+        let mut holders = Vec::new();
+        while let (Some(holder), Some(rest)) = (reply.next(), reply.next()) {
+            let holder = Vec::<u8>::from_redis_value(holder).ok()?;
+            let text = || String::from_utf8_lossy(&holder);
+            let holder = match &*kind {
+                "permits" => names::holder_of_permit(store.client, &holder),
+                "read_write" => {
+                    let permits = match text().ends_with(":write") {
+                        true => Permits::READ_WRITE,
+                        false => 1,
+                    };
+                    names::holder(&text(), Some(permits))
+                }
+                _ => names::holder(&text(), None),
+            };
+            holders.push((holder, i64::from_redis_value(rest).ok()?));
+        }
+        Some(Self {
+            free: state
+                .parse::<i64>()
+                .ok()
+                .map(|free| u32::try_from(free).unwrap_or(0)),
+            kind,
+            waiting,
+            holders,
+        })
+    }
+}
+
+impl RedissonStore {
+    pub(super) async fn inspect_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<LockFound>>, Failure> {
+        let described = Described::of(&self.store, &key, by).await?;
+        Ok(described.map(|described| {
+            let found = described.filter(|found| found.kind != "other")?;
+            let mut lock = LockFound::free(found.waiting);
+            let taken = u32::try_from(found.holders.len()).unwrap_or(u32::MAX);
+            lock.holders = found.holders.len();
+            lock.permits = match (&*found.kind, found.free) {
+                ("permits", Some(free)) if taken > 0 => Some(Permits {
+                    count: taken,
+                    of: taken.saturating_add(free),
+                }),
+                ("read_write", _) => Some(Permits {
+                    count: match found.holders.iter().any(|(one, _)| writes(one)) {
+                        true => Permits::READ_WRITE,
+                        false => taken,
+                    },
+                    of: Permits::READ_WRITE,
+                }),
+                _ => None,
+            };
+            // One without an end is the last.
+            let last = found
+                .holders
+                .into_iter()
+                .max_by_key(|(_, rest)| match rest {
+                    -1 => i64::MAX,
+                    rest => *rest,
+                });
+            if let Some((holder, rest)) = last {
+                self.told(&holder);
+                lock.holder = Some(holder);
+                lock.remaining = remaining(rest);
+            }
+            Some(lock)
+        }))
+    }
+
+    pub(super) async fn holders_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
+        let described = Described::of(&self.store, &key, by).await?;
+        Ok(described.map(|described| {
+            let found = described.filter(|found| found.kind != "other")?;
+            let holders = found.holders.into_iter().map(|(holder, _)| holder);
+            Some(holders.take(1000).collect())
+        }))
+    }
+
+    pub(super) async fn force_release_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<bool>>, Failure> {
+        let names = self.names(&key);
+        let force = Request::script(scripts::REDISSON_FORCE_RELEASE.form(false), |command| {
+            command.arg(4).arg(&*names.key).arg(names.taken());
+            command.arg(names.queue()).arg(names.timeouts());
+            command.arg(names.stem()).arg(names.channel());
+            command
+                .arg(names.read_write_channel())
+                .arg(names.semaphore_channel());
+        });
+        let reply: Reply<i64> = self.store.call(&key, by, &force).await?;
+        Ok(reply.map(|value| match value {
+            Ok(ended) => Some(ended == 1),
+            Err(WrongType) => None,
+        }))
+    }
+
+    /// What a lock of Redisson is that was asked for as one of another kind.
+    pub(super) async fn other_kind(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let described = Described::of(&self.store, &key, by)
+            .await
+            .map_err(|failure| failure.error)?;
+        Ok(described.value.and_then(|found| match &*found.kind {
+            "lock" => Some("an `RLock` of Redisson"),
+            "read_write" => Some("an `RReadWriteLock` of Redisson"),
+            "permits" => Some("an `RPermitExpirableSemaphore` or another number of Redisson"),
+            _ => None,
+        }))
+    }
+}
+
+/// What a lock of Redisson is that this library's own layout has met.
+pub(crate) async fn lock_of_redisson(
+    store: &RedisStore,
+    key: LockKey,
+    by: Instant,
+) -> Result<Option<&'static str>, StoreError> {
+    let described = Described::of(store, &key, by)
+        .await
+        .map_err(|failure| failure.error)?;
+    Ok(described.value.and_then(|found| match &*found.kind {
+        "lock" => Some("a lock as Redisson keeps it (`RLock`, `layout=redisson`)"),
+        "read_write" => Some("a lock as Redisson keeps it (`RReadWriteLock`, `layout=redisson`)"),
+        _ => None,
+    }))
+}
+
+fn writes(holder: &FoundHolder) -> bool {
+    match holder {
+        FoundHolder::Owner { permits, .. } => *permits == Some(Permits::READ_WRITE),
+        FoundHolder::Foreign(text) => text.ends_with(", writing"),
+    }
+}

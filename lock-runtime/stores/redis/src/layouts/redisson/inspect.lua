@@ -1,0 +1,49 @@
+-- What a key holds.
+-- KEYS: key, taken permits, queue of a fair lock. ARGV: what the names of readers' keys begin with.
+-- Reply: {kind, PTTL, places in the queue, free permits or mode, holder, ms of its lease, …}. The
+-- kind is '' for nothing, and 'other' for what is no lock of Redisson.
+local key, taken, queue = KEYS[1], KEYS[2], KEYS[3]
+local kind = redis.call('TYPE', key).ok
+local waiting = redis.pcall('LLEN', queue)
+if type(waiting) ~= 'number' then waiting = 0 end
+if kind == 'none' then return {'', -2, waiting, ''} end
+local lasts = redis.call('PTTL', key)
+local found = {'other', lasts, waiting, ''}
+if kind == 'string' then
+  local free = redis.call('GET', key)
+  local size = redis.pcall('ZCARD', taken)
+  if type(size) == 'table' or not string.find(free, '^%-?%d+$') then return found end
+  found[1], found[4] = 'permits', free
+  local time = now()
+  local live = redis.call('ZRANGEBYSCORE', taken, time, '+inf', 'WITHSCORES', 'LIMIT', 0, 1000)
+  for at = 1, #live, 2 do
+    local rest = tonumber(live[at + 1]) - time
+    found[#found + 1] = live[at]
+    found[#found + 1] = rest < 900000000000000 and rest or -1
+  end
+  return found
+end
+if kind ~= 'hash' then return found end
+local mode = redis.call('HGET', key, 'mode')
+local fields = redis.call('HGETALL', key)
+if not mode and #fields == 2 and is_holder(fields[1]) then
+  return {'lock', lasts, waiting, '', fields[1], lasts}
+end
+if mode ~= 'read' and mode ~= 'write' then return found end
+found[1], found[4] = 'read_write', mode
+for at = 1, #fields, 2 do
+  local holder, rest = fields[at], lasts
+  if holder ~= 'mode' and not string.find(holder, ':write$') then
+    rest = -2
+    for hold = 1, tonumber(fields[at + 1]) or 0 do
+      local its = ARGV[1] .. ':' .. holder .. ':rwlock_timeout:' .. hold
+      rest = math.max(rest, redis.call('PTTL', its))
+    end
+  end
+  -- A reader that has died leaves its field.
+  if holder ~= 'mode' and rest ~= -2 then
+    found[#found + 1] = holder
+    found[#found + 1] = rest
+  end
+end
+return found

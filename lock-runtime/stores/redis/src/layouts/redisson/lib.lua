@@ -1,0 +1,45 @@
+-- What the scripts for locks as Redisson keeps them have in common.
+--
+-- A lock is a hash whose TTL is the lease. The field of a holder is `<UUID of its client>:<thread>`.
+-- Its value counts how often that one holds it. A thread whose number begins with 0 is a request of
+-- lock-runtime, which holds once, however often its command is repeated.
+local ZERO = '%x%x%x%x'
+local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-'
+  .. ZERO .. ZERO .. ZERO .. ':.'
+
+local function is_holder(field) return string.find(field, HOLDER) ~= nil end
+
+local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
+
+-- How many heard it. Without the right to publish, nobody does.
+local function publish(channel, message)
+  local told = redis.pcall('PUBLISH', channel, message)
+  return type(told) == 'number' and told or 0
+end
+
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The first in the queue of a fair lock whose time is not over. Those before it leave the queue.
+local function first_in_queue(queue, timeouts, time)
+  while true do
+    local first = redis.pcall('LINDEX', queue, 0)
+    if type(first) ~= 'string' then return nil end
+    local ends = redis.pcall('ZSCORE', timeouts, first)
+    if type(ends) ~= 'string' or tonumber(ends) > time then return first end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, first)
+  end
+end
+
+-- Tells that a lock is free: everybody who waits for it, and the first of its fair queue. How many
+-- heard it.
+local function tell_free(channel, queue, timeouts)
+  local told = publish(channel, '0')
+  if redis.call('EXISTS', queue) == 0 then return told end
+  local first = first_in_queue(queue, timeouts, now())
+  if first then told = told + publish(channel .. ':' .. first, '0') end
+  return told
+end

@@ -1,0 +1,127 @@
+//! Locks as Redisson keeps them: `RLock`, `RFencedLock`, `RFairLock`, `RReadWriteLock` and
+//! `RPermitExpirableSemaphore`. The names are in [`names`], each command is a script beside this.
+//!
+//! Others wait for a message and then all try, so a lock is not handed over here: a message makes
+//! the first request of this process ask again.
+
+mod capabilities;
+mod commands;
+pub(super) mod found;
+mod names;
+mod rivals;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{
+    Acquire, Acquired, Asked, Capabilities, Claim, Fenced, FoundHolder, Holder, Instant, LockFound,
+    LockKey, Mutex, Release, Released, Renewal, Renewed, Store, StoreFuture, SweepingMap, delegate,
+};
+
+pub(super) use self::capabilities::check;
+use self::rivals::Rivals;
+use crate::store::RedisStore;
+use crate::transport::foreign_channels::ForeignChannels;
+
+/// A client that gets its locks in Redisson's way.
+#[derive(Debug)]
+pub(super) struct RedissonStore {
+    store: RedisStore,
+    channels: Arc<ForeignChannels>,
+    /// The holders that replies have told of, for errors.
+    names: Mutex<SweepingMap<Holder, (String, Instant)>>,
+    rivals: Rivals,
+    /// The heads of queues for whom nobody listens, since when.
+    silent: Mutex<SweepingMap<LockKey, (String, Instant)>>,
+}
+
+/// How long a name is kept.
+const NAMED_FOR: Duration = Duration::from_secs(60);
+
+impl RedissonStore {
+    pub(super) fn new(store: RedisStore, channels: Arc<ForeignChannels>) -> Self {
+        Self {
+            store,
+            channels,
+            names: Mutex::default(),
+            rivals: Rivals::default(),
+            silent: Mutex::default(),
+        }
+    }
+
+    /// A holder, whose name is kept if it is of Redisson.
+    fn told(&self, found: &FoundHolder) -> Holder {
+        let holder = found.who();
+        if let FoundHolder::Foreign(name) = found {
+            let now = self.store.clock.now();
+            let mut names = self.names.lock();
+            names.sweep(|(_, noted)| *noted + NAMED_FOR > now);
+            if let Some((_, noted)) = names.get_mut(&holder) {
+                *noted = now;
+            } else {
+                names.insert(holder, (name.clone(), now));
+            }
+        }
+        holder
+    }
+}
+
+impl Store for RedissonStore {
+    delegate! {
+        tell forget_unused_views connected is_connected log_findings servers link link_of
+        close is_closed
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        self.store.ping(by)
+    }
+
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move { self.take(&request, by).await })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(self.renew_each(holds, by))
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(self.fence_now(claim, by))
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(self.release_each(requests, by))
+    }
+
+    fn shrink(&self, claim: Claim, rest: u32, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.shrink_to(claim, rest, by))
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.abandon_request(request, by))
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
+        Box::pin(self.inspect_now(key, by))
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(self.holders_now(key, by))
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(self.force_release_now(key, by))
+    }
+
+    fn foreign_name(&self, holder: Holder) -> Option<String> {
+        let names = self.names.lock();
+        names.get(&holder).map(|(name, _)| name.clone())
+    }
+
+    fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {
+        Box::pin(self.other_kind(key, by))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities::capabilities(self.store.capabilities())
+    }
+}

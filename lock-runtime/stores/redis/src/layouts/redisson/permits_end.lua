@@ -1,0 +1,21 @@
+-- Gives permits back.
+-- KEYS: free permits, taken ones. ARGV: channel, ms to keep them taken, how many ids, the ids, and
+-- as many that keep them taken.
+-- Reply: 1 if any was taken, 0 if none.
+local key, taken, keep, ids = KEYS[1], KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[3])
+local given, was_there, ends = 0, 0, string.format('%.0f', now() + keep)
+for at = 4, 3 + ids do
+  local removed = redis.pcall('ZREM', taken, ARGV[at]) == 1
+  if removed and keep > 0 then
+    redis.call('ZADD', taken, ends, ARGV[at + ids])
+  elseif removed then
+    given = given + 1
+  end
+  -- A repeat: their rest may be there already.
+  local is_kept = keep > 0 and redis.pcall('ZSCORE', taken, ARGV[at + ids])
+  if removed or type(is_kept) == 'string' then was_there = 1 end
+end
+if given > 0 and redis.call('EXISTS', key) == 1 then
+  publish(ARGV[1], redis.call('INCRBY', key, given))
+end
+return was_there

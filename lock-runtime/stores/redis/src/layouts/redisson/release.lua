@@ -1,0 +1,27 @@
+-- Ends a hold of an exclusive lock, or leaves the queue of a fair one.
+-- KEYS: lock, queue, its timeouts. ARGV: field, channel, ms to keep the lock taken, field that
+-- keeps it, '1' to leave the queue.
+-- Reply: 1 released, 0 not held.
+local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
+local me, keep = ARGV[1], tonumber(ARGV[3])
+if ARGV[5] == '1' then
+  local first = redis.pcall('LINDEX', queue, 0)
+  redis.pcall('LREM', queue, 0, me)
+  redis.pcall('ZREM', timeouts, me)
+  if first == me and redis.call('EXISTS', lock) == 0 then tell_free(ARGV[2], queue, timeouts) end
+end
+local held = redis.pcall('HEXISTS', lock, me)
+if held ~= 1 then
+  -- A repeat: its rest may be there already.
+  if keep > 0 and redis.pcall('HEXISTS', lock, ARGV[4]) == 1 then return 1 end
+  return 0
+end
+if keep > 0 then
+  redis.call('HSET', lock, ARGV[4], 1)
+  redis.call('HDEL', lock, me)
+  redis.call('PEXPIRE', lock, keep)
+  return 1
+end
+redis.call('DEL', lock)
+tell_free(ARGV[2], queue, timeouts)
+return 1

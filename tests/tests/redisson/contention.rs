@@ -1,0 +1,206 @@
+//! Both sides take one key over and over: never two, and each side has its turns.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Lock, LockClient};
+use lock_testkit::{RedisServer, patient_connection};
+use redis::AsyncCommands;
+
+use crate::{Java, LONG, client};
+
+const LEASE: Duration = Duration::from_secs(20);
+/// At most so long does a holder stay.
+const STAY_MS: u64 = 3;
+
+/// For `REDISSON_SECONDS`, or some.
+fn seconds() -> u64 {
+    let seconds = std::env::var("REDISSON_SECONDS").ok();
+    seconds.map_or(5, |seconds| seconds.parse().unwrap())
+}
+
+/// What one of our tasks wants again and again.
+type Request = fn(&LockClient, &str) -> Lock;
+
+/// A kind of lock, as both sides call it.
+struct Kind {
+    java: &'static str,
+    ours: Request,
+    /// As many may be in at once.
+    most: u32,
+}
+
+/// Turns, and how often others were there.
+#[derive(Default)]
+struct Seen {
+    turns: AtomicU32,
+    broken: AtomicU32,
+}
+
+async fn contend(client: LockClient, url: String, kind: &Kind, key: &str, seen: Arc<Seen>) {
+    let mut counters = patient_connection(&url).await;
+    let writes = kind.java == "write";
+    let (counter, other) = match writes {
+        true => (format!("writing:{key}"), format!("in:{key}")),
+        false => (format!("in:{key}"), format!("writing:{key}")),
+    };
+    let most = if writes { 1 } else { kind.most };
+    let ends = Instant::now() + Duration::from_secs(seconds());
+    while Instant::now() < ends {
+        let guard = (kind.ours)(&client, key).acquire().await.unwrap();
+        let inside: u32 = counters.incr(&counter, 1).await.unwrap();
+        let others: Option<i64> = counters.get(&other).await.unwrap();
+        if inside > most || others.unwrap_or(0) > 0 {
+            seen.broken.fetch_add(1, Ordering::Relaxed);
+        }
+        let stay = guard.held_for().as_nanos() as u64 % (STAY_MS + 1);
+        tokio::time::sleep(Duration::from_millis(stay)).await;
+        let _: i64 = counters.decr(&counter, 1).await.unwrap();
+        assert!(guard.is_held());
+        guard.release().await.unwrap();
+        seen.turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Threads of Java, and tasks of two clients of ours.
+async fn both_sides(kinds: &'static [Kind], version: &str) {
+    let server = RedisServer::start().await;
+    let Some(mut java) = Java::of_version(&server, LEASE, version).await else {
+        return;
+    };
+    let key = "k";
+    if kinds[0].java == "permit" {
+        assert_eq!(
+            java.ask("t0", &format!("permits permit {key} 2")).await,
+            "set true"
+        );
+    }
+    // Its classes are loaded from then on.
+    for kind in kinds {
+        let warm = format!("contend {} warm 1 1 100", kind.java);
+        if kind.java != "permit" {
+            let warm = java.ask("t0", &warm).await;
+            assert!(warm.starts_with("contended"), "{warm}");
+        }
+    }
+    let (one, two) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let seen = Arc::new(Seen::default());
+    let millis = seconds() * 1000;
+    let mut tasks = Vec::new();
+    let mut threads = Vec::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        for number in 0..3 {
+            let thread = format!("t{at}{number}");
+            let (java_kind, most) = (kind.java, kind.most);
+            java.begin(
+                &thread,
+                &format!("contend {java_kind} {key} {millis} {STAY_MS} {most}"),
+            );
+            threads.push(thread);
+        }
+        for ours in [&one, &one, &two] {
+            let (ours, seen) = (ours.clone(), Arc::clone(&seen));
+            tasks.push(tokio::spawn(contend(ours, server.url(), kind, key, seen)));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut theirs = 0;
+    for thread in threads {
+        let answer = java.answer(&thread).await;
+        let numbers = answer
+            .strip_prefix("contended ")
+            .unwrap_or_else(|| panic!("{answer}"));
+        let (turns, broken) = numbers.split_once(' ').unwrap();
+        theirs += turns.parse::<u32>().unwrap();
+        assert_eq!(broken, "0", "Redisson was not alone");
+    }
+    let turns = seen.turns.load(Ordering::Relaxed);
+    let kind = kinds[0].java;
+    println!("{kind}, Redisson {version}: {theirs} turns of Redisson, {turns} of ours");
+    assert_eq!(seen.broken.load(Ordering::Relaxed), 0, "ours was not alone");
+    let least = (turns + theirs) / 10;
+    assert!(turns > least && theirs > least, "{theirs} and {turns}");
+}
+
+const LOCK: &[Kind] = &[Kind {
+    java: "lock",
+    ours: |client, key| client.lock(key).wait(LONG),
+    most: 1,
+}];
+const FENCED: &[Kind] = &[Kind {
+    java: "fenced",
+    ours: |client, key| client.lock(key).fenced().wait(LONG),
+    most: 1,
+}];
+const FAIR: &[Kind] = &[Kind {
+    java: "fair",
+    ours: |client, key| client.lock(key).fair().wait(LONG),
+    most: 1,
+}];
+const SPIN: &[Kind] = &[Kind {
+    java: "spin",
+    ours: |client, key| client.lock(key).wait(LONG),
+    most: 1,
+}];
+const READ_WRITE: &[Kind] = &[
+    Kind {
+        java: "read",
+        ours: |client, key| client.rw_lock(key).read().wait(LONG),
+        most: 100,
+    },
+    Kind {
+        java: "write",
+        ours: |client, key| client.rw_lock(key).write().wait(LONG),
+        most: 1,
+    },
+];
+const PERMITS: &[Kind] = &[Kind {
+    java: "permit",
+    ours: |client, key| client.semaphore(key, 2).permit().wait(LONG),
+    most: 2,
+}];
+
+async fn with_each_version(kinds: &'static [Kind]) {
+    match std::env::var("REDISSON_VERSION") {
+        Ok(version) => both_sides(kinds, &version).await,
+        Err(_) => {
+            for version in crate::VERSIONS {
+                both_sides(kinds, version).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_sides_exclude_each_other_by_an_r_lock() {
+    with_each_version(LOCK).await;
+}
+
+#[tokio::test]
+async fn both_sides_exclude_each_other_by_an_r_fenced_lock() {
+    with_each_version(FENCED).await;
+}
+
+#[tokio::test]
+async fn both_sides_exclude_each_other_by_an_r_fair_lock() {
+    with_each_version(FAIR).await;
+}
+
+#[tokio::test]
+async fn both_sides_exclude_each_other_by_an_r_read_write_lock() {
+    with_each_version(READ_WRITE).await;
+}
+
+#[tokio::test]
+async fn both_sides_share_an_r_permit_expirable_semaphore() {
+    with_each_version(PERMITS).await;
+}
+
+/// It tells nobody that it is released, and does not hear of it either.
+#[tokio::test]
+async fn both_sides_exclude_each_other_by_an_r_spin_lock() {
+    with_each_version(SPIN).await;
+}

@@ -1,0 +1,143 @@
+//! `layout=redisson` beside the real Redisson from Maven, in a process of its own. Without Maven
+//! and a compiler for Java, those tests say so and are left out.
+//!
+//! `REDISSON_VERSION` chooses another version; `REDISSON_SECONDS` how long both sides contend.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod bad_input;
+mod contention;
+mod deaths;
+mod fair;
+mod protocol;
+mod seen;
+mod wakes;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use lock_runtime::{Layout, LockClient};
+use lock_testkit::{ChildProcess, RedisServer};
+
+/// More than a slow machine needs.
+const LONG: Duration = Duration::from_secs(60);
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/redisson");
+/// The newest of each major version that Maven has for Java 17.
+const VERSIONS: [&str; 2] = ["4.7.0", "3.52.0"];
+
+/// The version to run beside.
+fn version() -> String {
+    std::env::var("REDISSON_VERSION").unwrap_or_else(|_| VERSIONS[0].to_owned())
+}
+
+/// Redisson's jars and the worker. `None` where neither they nor Maven and a compiler for Java are.
+fn class_path(version: &str) -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // Tests in other threads and processes make the same.
+    let lock = std::fs::File::create(target.join("redisson-jars.lock")).unwrap();
+    lock.lock().unwrap();
+    let folder = target.join(format!("redisson-{version}"));
+    let source = format!("{FOLDER}/RedissonWorker.java");
+    let class = folder.join("RedissonWorker.class");
+    let changed = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+    if changed(&class) > changed(Path::new(&source)) {
+        return Some(folder);
+    }
+    let quietly = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::null());
+        let status = command.stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let folder_name = folder.to_str()?;
+    if !folder.join(format!("redisson-{version}.jar")).exists() {
+        let pom = format!("{FOLDER}/pom.xml");
+        let version = format!("-Dredisson={version}");
+        let output = format!("-DoutputDirectory={folder_name}");
+        let copy = [
+            "-q",
+            "-B",
+            "-f",
+            &pom,
+            &version,
+            "dependency:copy-dependencies",
+            &output,
+        ];
+        if !quietly("mvn", &copy) {
+            return None;
+        }
+    }
+    let jars = format!("{folder_name}/*");
+    quietly("javac", &["-d", folder_name, "-cp", &jars, &source]).then_some(folder)
+}
+
+/// A service in Java.
+struct Java {
+    process: ChildProcess,
+    /// Its client's UUID.
+    id: String,
+}
+
+impl Java {
+    async fn start(server: &RedisServer, watchdog: Duration) -> Option<Self> {
+        Self::of_version(server, watchdog, &version()).await
+    }
+
+    async fn of_version(server: &RedisServer, watchdog: Duration, version: &str) -> Option<Self> {
+        let Some(folder) = class_path(version) else {
+            println!("left out: it needs Maven and a compiler for Java");
+            return None;
+        };
+        let folder = folder.display();
+        let class_path = format!("{folder}:{folder}/*");
+        let (address, watchdog) = (server.url(), watchdog.as_millis().to_string());
+        let arguments = [
+            "-Xmx192m",
+            "-XX:+UseSerialGC",
+            "-cp",
+            &class_path,
+            "RedissonWorker",
+            &address,
+            &watchdog,
+        ];
+        let mut process = ChildProcess::start("java", &arguments);
+        let connected = process.wait_within(LONG, "connected ").await;
+        let id = connected.text;
+        Some(Self { process, id })
+    }
+
+    /// Has a thread do something, and returns what it answers.
+    async fn ask(&mut self, thread: &str, what: &str) -> String {
+        self.begin(thread, what);
+        self.answer(thread).await
+    }
+
+    fn begin(&mut self, thread: &str, what: &str) {
+        self.process.send(&format!("{thread} {what}"));
+    }
+
+    async fn answer(&mut self, thread: &str) -> String {
+        let answer = self.process.wait_within(LONG, &format!("{thread} ")).await;
+        answer.text
+    }
+}
+
+/// A client of ours, with a lease that is renewed.
+async fn client(server: &RedisServer, lease: Duration) -> LockClient {
+    let builder = LockClient::builder()
+        .url(server.url())
+        .layout(Layout::Redisson);
+    let builder = builder.wait(LONG).lease(lease).name("ours");
+    // Servers are slow now and then on a busy machine.
+    let builder = builder.command_timeout(Duration::from_secs(3));
+    builder
+        .connect_timeout(Duration::from_secs(10))
+        .connect()
+        .await
+        .unwrap()
+}

@@ -1,0 +1,186 @@
+//! What we write, without Java: names, fields, cost.
+
+use std::time::Duration;
+
+use lock_runtime::{Layout, LockClient};
+use lock_testkit::RedisServer;
+
+use crate::client;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_lock_is_a_hash_with_one_field_that_counts_one() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let guard = ours.lock("order").acquire().await.unwrap();
+    let fields: Vec<(String, String)> = server.query(&["HGETALL", "order"]).await;
+    let [(field, count)] = &fields[..] else {
+        panic!("{fields:?}");
+    };
+    assert_eq!(count, "1");
+    let (uuid, thread) = field.split_once(':').unwrap();
+    assert_eq!(uuid::Uuid::parse_str(uuid).unwrap().to_string(), uuid);
+    assert!(thread.starts_with('0') && thread.bytes().all(|one| one.is_ascii_digit()));
+    let rest: i64 = server.query(&["PTTL", "order"]).await;
+    assert!((25_000..=30_000).contains(&rest), "{rest}");
+    guard.release().await.unwrap();
+    assert!(server.keys("*").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_free_lock_costs_one_round_trip_each_way() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    // The scripts are known from then on.
+    ours.lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    server.reset_stats().await;
+    ours.lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert_eq!(server.command_calls("evalsha").await, 2);
+    assert_eq!(server.command_calls("eval").await, 0);
+    assert_eq!(server.command_calls("subscribe").await, 0);
+}
+
+#[tokio::test]
+async fn a_namespace_is_a_prefix_as_a_name_mapper_writes_it() {
+    let server = RedisServer::start().await;
+    let url = format!("{}?layout=redisson&namespace=shop", server.url());
+    let ours = LockClient::builder().url(url).connect().await.unwrap();
+    let guard = ours.lock("order").fenced().acquire().await.unwrap();
+    let view = ours.namespaced("other");
+    let other = view.lock("order").acquire().await.unwrap();
+    let mut keys = server.keys("*").await;
+    keys.sort();
+    assert_eq!(
+        keys,
+        [
+            "other:order",
+            "redisson_lock_token:{shop:order}",
+            "shop:order"
+        ]
+    );
+    drop((guard, other));
+}
+
+#[tokio::test]
+async fn what_stays_taken_after_its_release_is_held_by_nobody_who_could_renew_it() {
+    let server = RedisServer::start().await;
+    let (ours, other) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let keep = Duration::from_millis(1500);
+    let request = ours.lock("job").hold_at_least(keep);
+    request.acquire().await.unwrap().release().await.unwrap();
+    let (readers, permits) = (ours.rw_lock("rw"), ours.semaphore("s", 1));
+    server.command(&["SET", "s", "1"]).await;
+    let request = readers.write().hold_at_least(keep);
+    request.acquire().await.unwrap().release().await.unwrap();
+    let request = permits.permit().hold_at_least(keep);
+    request.acquire().await.unwrap().release().await.unwrap();
+    for lock in [
+        other.lock("job"),
+        other.rw_lock("rw").read(),
+        other.semaphore("s", 1).permit(),
+    ] {
+        assert!(lock.try_acquire().await.unwrap().is_none());
+    }
+    let rest: i64 = server.query(&["PTTL", "job"]).await;
+    assert!(rest > 0 && rest <= 1500, "{rest}");
+    let _ = other.lock("job").acquire().await.unwrap();
+    let _ = other.rw_lock("rw").read().acquire().await.unwrap();
+    let _ = other.semaphore("s", 1).permit().acquire().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_becomes_a_reader_and_others_read_beside_it() {
+    let server = RedisServer::start().await;
+    let (ours, other) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let writer = ours.rw_lock("k").write().acquire().await.unwrap();
+    let reading = tokio::spawn(other.rw_lock("k").read().acquire());
+    writer.downgrade().await.unwrap();
+    let reader = reading.await.unwrap().unwrap();
+    assert!(
+        other
+            .rw_lock("k")
+            .write()
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    writer.release().await.unwrap();
+    let mode: String = server.query(&["HGET", "k", "mode"]).await;
+    assert_eq!(mode, "read");
+    reader.release().await.unwrap();
+    assert!(server.keys("*").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_dropped_request_leaves_nothing_behind() {
+    let server = RedisServer::start().await;
+    let (ours, other) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let held = ours.lock("k").acquire().await.unwrap();
+    for request in [other.lock("k"), other.lock("k").fair()] {
+        let wait = tokio::time::timeout(Duration::from_millis(300), request.acquire());
+        assert!(wait.await.is_err());
+    }
+    held.release().await.unwrap();
+    lock_testkit::eventually("nothing is left", async || {
+        server.keys("*").await.is_empty()
+            && server
+                .channels()
+                .await
+                .iter()
+                .all(|channel| channel.starts_with("%client:"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_redisson_can_not_carry_is_said_before() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let refused = ours
+        .rw_lock("k")
+        .read()
+        .fenced()
+        .acquire()
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("held in shares"), "{refused}");
+    let rate = lock_runtime::Rate::per_second(1);
+    let refused = ours.rate_limiter("k", rate).acquire().await.unwrap_err();
+    assert!(refused.to_string().contains("RRateLimiter"), "{refused}");
+    let refused = ours.latch("k").count().await.unwrap_err();
+    assert!(refused.to_string().contains("RCountDownLatch"), "{refused}");
+    assert!(server.keys("*").await.is_empty());
+    for (url, why) in [
+        ("redis-quorum://a,b,c?layout=redisson".to_owned(), "quorum"),
+        ("redis-cluster://a?layout=redisson".to_owned(), "cluster"),
+        (
+            format!("{}?layout=redisson&replicas=1", server.url()),
+            "replicas",
+        ),
+    ] {
+        let refused = LockClient::builder().url(url).connect().await.unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
+    let twice = LockClient::builder().url(format!("{}?layout=redisson", server.url()));
+    let twice = twice.layout(Layout::Redisson).connect().await.unwrap_err();
+    assert!(
+        twice
+            .to_string()
+            .contains("`layout` is given by the builder"),
+        "{twice}"
+    );
+}
