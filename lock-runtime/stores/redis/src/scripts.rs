@@ -56,6 +56,8 @@ scripts! {
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";
+    SHEDLOCK = "../layouts/shedlock.lua";
+    TIMESTAMP = "../layouts/timestamp.lua";
 }
 
 /// A script, for one server and for the nodes of a cluster.
