@@ -87,7 +87,7 @@ fn foreign_name(text: &str) -> String {
 }
 
 /// As Java writes an instant with milliseconds, such as `2026-11-26T10:59:28.510Z`.
-fn iso_time(since_1970: Duration) -> String {
+pub(super) fn iso_time(since_1970: Duration) -> String {
     let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
     // Years that begin with March have their leap day at the end, in cycles of 400 years.
     let day = days + 719_468;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use lock_store::{
     Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    FoundHolder, Instant, Link, LockFound, LockKey, Logged, Namespace, Owner, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    ForeignNames, FoundHolder, Holder, Instant, Link, LockFound, LockKey, Logged, Namespace, Owner,
+    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
@@ -108,11 +108,23 @@ fn is_time(text: &str) -> bool {
 pub(crate) struct TextStore<L> {
     redis: RedisStore,
     layout: L,
+    names: ForeignNames,
 }
 
 impl<L: TextLayout> TextStore<L> {
     pub(crate) fn new(redis: RedisStore, layout: L) -> Self {
-        Self { redis, layout }
+        Self {
+            redis,
+            layout,
+            names: ForeignNames::default(),
+        }
+    }
+
+    /// The holder that a text tells of. If it is not ours, its name is remembered for people.
+    fn holder(&self, text: &str) -> FoundHolder {
+        let found = self.layout.holder(text);
+        self.names.note(&found);
+        found
     }
 
     fn request(
@@ -184,7 +196,7 @@ impl<L: TextLayout> TextStore<L> {
             CONFLICT => Acquired::Conflict,
             _ => {
                 let mut busy = Busy::new(remaining(rest), false);
-                busy.holder = Some(self.layout.holder(&text).who());
+                busy.holder = Some(self.holder(&text).who());
                 // Clients that wait do not ask all at once.
                 busy.look_in = Some(LONGEST_PAUSE / 3 + random::below(LONGEST_PAUSE * 2 / 3));
                 Acquired::Busy(busy)
@@ -293,7 +305,7 @@ impl<L: TextLayout> Store for TextStore<L> {
             Ok(answer.map(|TextReply { code, text, rest }| match code {
                 CONFLICT => None,
                 DONE => {
-                    let holder = self.layout.holder(&text);
+                    let holder = self.holder(&text);
                     Some(LockFound::held(holder, remaining(rest), 0))
                 }
                 _ => Some(LockFound::free(0)),
@@ -310,6 +322,10 @@ impl<L: TextLayout> Store for TextStore<L> {
                 code => Some(code == DONE),
             }))
         })
+    }
+
+    fn foreign_name(&self, holder: Holder) -> Option<String> {
+        self.names.of(holder)
     }
 
     fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lock_store::timing::MAX_LEASE;
 use lock_store::{Claim, Clock, FoundHolder, Instant, LockKey, Mutex, Owner, SweepingMap};
 
+use super::shedlock::iso_time;
 use super::text_store::TextLayout;
 use crate::names::{Prefix, Shown};
 use crate::resp::Command;
@@ -103,7 +104,14 @@ impl TextLayout for Timestamp {
     }
 
     fn holder(&self, text: &str) -> FoundHolder {
-        FoundHolder::Foreign(text.to_owned())
+        let until = text.parse().ok().map(|count: f64| {
+            let end = Duration::try_from_secs_f64(count * self.unit.length().as_secs_f64());
+            iso_time(end.unwrap_or_default())
+        });
+        let until = until.as_deref().unwrap_or(text);
+        FoundHolder::Foreign(format!(
+            "somebody whom its lock does not name, until {until}"
+        ))
     }
 
     /// It is written with the skew, and others may count in whole units.
