@@ -53,6 +53,7 @@ mod lua_scripts;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
+mod packages;
 #[cfg(target_os = "linux")]
 mod pgbouncer;
 mod polled;
@@ -91,6 +92,7 @@ pub use listed_store::ListedLocks;
 pub use log::Log;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
+pub use packages::{folder_once, python_with, succeeds};
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
 pub use polled::polled;
