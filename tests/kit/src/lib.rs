@@ -36,6 +36,7 @@
 )]
 
 mod backend;
+mod classic;
 mod clock;
 mod cluster;
 #[cfg(feature = "conformance")]
@@ -81,6 +82,7 @@ mod zookeeper_ensemble;
 mod zookeeper_wire;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
+pub use classic::{ClassicLibrary, TurnCounts};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};

@@ -93,13 +93,13 @@ fn known(word: &str) -> &'static str {
         ("zset", _) => "a sorted set, as a lock in shares is in this library's own layout,",
         ("text", text) if Owner::parse(text).is_some() => "a lock of this library's own layout",
         ("text", text) if text.starts_with("ADDED:") => "a lock of ShedLock",
-        ("text", text) if is_time(text) => "a number, as a lock of the layout `timestamp` is,",
+        ("text", text) if is_number(text) => "a number, as a lock of the layout `timestamp` is,",
         ("text", _) => "a text that is no lock of this layout",
         _ => "something that is no lock",
     }
 }
 
-fn is_time(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -11,7 +11,7 @@ use lock_store::timing::MAX_LEASE;
 use lock_store::{Claim, Clock, FoundHolder, Instant, LockKey, Mutex, Owner, SweepingMap};
 
 use super::shedlock::iso_time;
-use super::text_store::TextLayout;
+use super::text_store::{TextLayout, is_number};
 use crate::names::{Prefix, Shown};
 use crate::resp::Command;
 use crate::scripts::{self, Text};
@@ -98,6 +98,10 @@ impl TextLayout for Timestamp {
     fn conflict(&self, word: &str) -> Option<&'static str> {
         match word {
             "unit s" => Some("a time in seconds (write `unit=s` in the URL)"),
+            // Those of other layouts do not begin with a digit.
+            word if word.strip_prefix("text ").is_some_and(is_number) => {
+                Some("a number that is no time of these years")
+            }
             "unit ms" => Some("a time in milliseconds (write `unit=ms` in the URL)"),
             _ => None,
         }
