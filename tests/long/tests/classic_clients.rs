@@ -9,10 +9,8 @@ use lock_testkit::{ClassicLibrary, RedisServer};
 
 const LASTS: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(10);
-/// Of the turns, with short pauses.
-const LEAST_SHARE: f64 = 0.2;
 
-async fn neither_starves(library: ClassicLibrary) {
+async fn both_take_turns(library: ClassicLibrary) {
     // One at a time: shares are those of a machine without load.
     static ONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _one = ONE.lock().await;
@@ -25,35 +23,33 @@ async fn neither_starves(library: ClassicLibrary) {
         let Some(turns) = beside.await else {
             return;
         };
-        println!("{library:?}, pause {pause:?}: {turns}");
-        assert!(turns.ours > 0 && turns.theirs > 0, "{turns}");
-        if pause.is_some() {
-            assert!(turns.smaller_share() >= LEAST_SHARE, "{turns}");
-        }
+        let share = 100.0 * turns.smaller_share();
+        println!("{library:?}, pause {pause:?}: {turns} (the smaller share is {share:.0} %)");
+        assert!(turns.ours > 50 && turns.theirs > 50, "{turns}");
     }
 }
 
 #[tokio::test]
 async fn redis_py() {
-    neither_starves(ClassicLibrary::RedisPy).await;
+    both_take_turns(ClassicLibrary::RedisPy).await;
 }
 
 #[tokio::test]
 async fn redsync() {
-    neither_starves(ClassicLibrary::Redsync).await;
+    both_take_turns(ClassicLibrary::Redsync).await;
 }
 
 #[tokio::test]
 async fn bsm_redislock() {
-    neither_starves(ClassicLibrary::Redislock).await;
+    both_take_turns(ClassicLibrary::Redislock).await;
 }
 
 #[tokio::test]
 async fn node_redlock() {
-    neither_starves(ClassicLibrary::NodeRedlock).await;
+    both_take_turns(ClassicLibrary::NodeRedlock).await;
 }
 
 #[tokio::test]
 async fn rslock() {
-    neither_starves(ClassicLibrary::Rslock).await;
+    both_take_turns(ClassicLibrary::Rslock).await;
 }

@@ -1,6 +1,6 @@
-//! `layout=timestamp` beside a client of the old recipe: the value of a lock is the time of its end.
-//! Ours never breaks exclusion. Each break that the recipe itself makes possible has a test that
-//! names it, in `breaks`.
+//! `layout=timestamp` beside a client of the old recipe: the value of a lock is the time of its
+//! end. Ours never breaks exclusion. Each break that the recipe itself makes possible has a test
+//! that names it, in `breaks`.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 

@@ -3,12 +3,13 @@
 //! Times are in UTC, as ShedLock writes them. They are those of the beginning of a statement that
 //! may have waited for a row since then: so a lease is never counted from later than that.
 
-/// `$1` name, `$2` owner, `$3` lease in µs, `$4` deadline. `is_taken`; if not, the holder before the
-/// statement, the rest of its time, and whether the statement came too late.
+/// `$1` name, `$2` owner, `$3` lease in µs, `$4` deadline. `is_taken`; if not, the holder before
+/// the statement, the rest of its time, and whether the statement came too late.
 pub(super) const ACQUIRE: &str = "
     WITH taken AS (
         INSERT INTO shedlock AS held (name, lock_until, locked_at, locked_by)
-        SELECT convert_from($1, 'UTF8'), now + $3::bigint * interval '1 microsecond', now, ($2::text[])[1]
+        SELECT convert_from($1, 'UTF8'), now + $3::bigint * interval '1 microsecond', now,
+            ($2::text[])[1]
         FROM (SELECT timezone('utc', clock_timestamp()) AS now) AS t
         WHERE date_part('epoch', clock_timestamp()) * 1000000 <= $4
         ON CONFLICT (name) DO UPDATE SET
@@ -29,7 +30,8 @@ pub(super) const RENEW: &str = "
     UPDATE shedlock AS held
     SET lock_until = greatest(held.lock_until, now + lease * interval '1 microsecond')
     FROM (SELECT timezone('utc', clock_timestamp()) AS now) AS t,
-        unnest($1::bytea[], $2::text[], $3::bigint[]) WITH ORDINALITY AS one (name, owner, lease, at)
+        unnest($1::bytea[], $2::text[], $3::bigint[])
+            WITH ORDINALITY AS one (name, owner, lease, at)
     WHERE held.name = convert_from(one.name, 'UTF8') AND held.locked_by = owner AND lock_until > now
     RETURNING at";
 
@@ -40,7 +42,8 @@ pub(super) const RELEASE: &str = "
     SET lock_until = now + keep * interval '1 microsecond',
         locked_by = CASE WHEN keep > 0 THEN owner || ':kept' ELSE owner END
     FROM (SELECT timezone('utc', clock_timestamp()) AS now) AS t,
-        unnest($1::bytea[], $2::text[], $3::bigint[]) WITH ORDINALITY AS one (name, owner, keep, at)
+        unnest($1::bytea[], $2::text[], $3::bigint[])
+            WITH ORDINALITY AS one (name, owner, keep, at)
     WHERE held.name = convert_from(one.name, 'UTF8') AND held.locked_by = owner AND lock_until > now
     RETURNING at";
 
