@@ -6,11 +6,12 @@
     reason = "a test that can't go on has failed"
 )]
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::RedisServer;
+use lock_testkit::{ClassicLibrary, RedisServer};
 
 /// What `redis-cli` prints.
 fn redis_cli(server: &RedisServer, words: &[&str]) -> String {
@@ -104,4 +105,20 @@ async fn a_classic_lock_without_a_lease_is_busy_and_not_an_error() {
     assert_eq!(client.inspect("k").await.unwrap().remaining, None);
     assert!(client.force_release("k").await.unwrap());
     assert!(client.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+/// The other libraries, and with their own pauses: `bash tests/long/run classic`.
+#[tokio::test]
+async fn redis_py_and_ours_take_turns_on_one_key_and_never_at_once() {
+    let server = RedisServer::start().await;
+    let client = LockClient::builder().url(server.url()).namespace("");
+    let client = client.connect().await.unwrap();
+    let (lasts, pause) = (Duration::from_secs(5), Duration::from_millis(10));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let beside = ClassicLibrary::RedisPy.beside(&client, &server, lasts, Some(pause), target);
+    let Some(turns) = beside.await else {
+        return;
+    };
+    println!("{turns}");
+    assert!(turns.ours > 10 && turns.theirs > 10, "{turns}");
 }

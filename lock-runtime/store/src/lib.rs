@@ -22,6 +22,7 @@ mod contract;
 mod credentials;
 mod decorator;
 mod error;
+mod foreign_names;
 mod health;
 mod instant;
 mod key;
@@ -62,6 +63,8 @@ pub use credentials::{Credentials, CredentialsProvider, Login, User};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
+#[doc(hidden)]
+pub use foreign_names::ForeignNames;
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};

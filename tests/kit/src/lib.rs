@@ -37,6 +37,7 @@
 )]
 
 mod backend;
+mod classic;
 mod clock;
 mod cluster;
 #[cfg(feature = "conformance")]
@@ -54,6 +55,7 @@ mod lua_scripts;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
+mod packages;
 mod peer_network;
 #[cfg(target_os = "linux")]
 mod pgbouncer;
@@ -83,6 +85,7 @@ mod zookeeper_ensemble;
 mod zookeeper_wire;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
+pub use classic::{ClassicLibrary, TurnCounts};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};
@@ -94,6 +97,7 @@ pub use listed_store::ListedLocks;
 pub use log::Log;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
+pub use packages::{folder_once, python_with, succeeds};
 pub use peer_network::PeerNetwork;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;

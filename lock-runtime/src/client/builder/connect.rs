@@ -299,7 +299,6 @@ impl LockClientBuilder {
             return open_sqlite(url, context);
         }
         if is_postgres(url) {
-            self.expect_native("PostgreSQL")?;
             if self.has_replicas() {
                 return Err(LockError::config(
                     "`replicas` is for Redis; PostgreSQL waits for its standbys as its \

@@ -145,7 +145,7 @@ impl PostgresStore {
 
     /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
     /// nobody listens.
-    fn next_look_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
+    pub(crate) fn next_look_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
         let now = self.pool.clock.now();
         let mut looks = self.looks.lock();
         looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);

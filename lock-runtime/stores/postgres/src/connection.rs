@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, MIN_PAUSE, StoreError};
+use lock_store::{Clock, Instant, Layout, MIN_PAUSE, StoreError};
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
@@ -13,11 +13,13 @@ use tokio_postgres::{Client, Error, Row};
 use crate::errors::{of_postgres, of_version};
 use crate::greeting::{Greeting, no_answer};
 use crate::identity::{KnownIdentity, ServerIdentity};
+use crate::layouts::shedlock::greeting as shedlock;
 use crate::login_process::login_process;
 use crate::prepared::Prepared;
-use crate::route::{Route, Session};
+use crate::route::Session;
 use crate::statement::Statement;
 use crate::turns::Turns;
+use crate::url::Settings;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
 /// its beginning, and clocks drift apart.
@@ -65,31 +67,51 @@ const HELLO: &str = "
 impl Connection {
     /// Connects, and checks that the server takes writes, and that the functions are there, may be
     /// used, and are nobody's who would get this user's rights by that.
-    pub(crate) async fn open(route: &Route, clock: &Clock) -> Result<Self, StoreError> {
-        let greet = |session| Self::greet(session, route, clock);
-        route.connect(clock, greet).await
+    pub(crate) async fn open(settings: &Settings, clock: &Clock) -> Result<Self, StoreError> {
+        let greet = |session| Self::greet(session, settings, clock);
+        settings.route.connect(clock, greet).await
     }
 
-    async fn greet(session: Session, route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+    async fn greet(
+        session: Session,
+        settings: &Settings,
+        clock: &Clock,
+    ) -> Result<Self, StoreError> {
+        let route = &settings.route;
         let renew_at = session.renew_at;
         let (client, open, server) = drive(session, clock);
-        let greeting = Greeting::of(&client, &server).await?;
+        // What is not this library's own has no functions.
+        let greeting = match settings.layout {
+            Layout::ShedLock => {
+                shedlock::expect_table(&client, &server).await?;
+                None
+            }
+            _ => Some(Greeting::of(&client, &server).await?),
+        };
         // Also of a single host: its name may lead to several, or to another one by and by.
         let identity = ServerIdentity::of(&client).await;
         if let Some(identity) = identity {
             route.known.check(identity, &server)?;
         }
-        greeting.expect_usable(&server)?;
+        if let Some(greeting) = &greeting {
+            greeting.expect_usable(&server)?;
+        }
         let asked = clock.now();
         let failed = |error: Error| of_postgres(&error, &server);
         let own: (&(dyn ToSql + Sync), Type) = (&crate::VERSION, Type::INT4);
-        let rows = client.query_typed(HELLO, &[own]).await.map_err(failed)?;
+        let rows = match greeting {
+            Some(_) => client.query_typed(HELLO, &[own]).await,
+            None => client.query_typed(shedlock::HELLO, &[]).await,
+        };
+        let rows = rows.map_err(failed)?;
         let answered = clock.now();
         let row = rows.first().ok_or_else(|| no_answer(&server))?;
         if !row.try_get::<_, bool>(1).map_err(failed)? {
             return Err(of_version(row.try_get(0).map_err(failed)?, &server));
         }
-        greeting.expect_complete(&server)?;
+        if let Some(greeting) = &greeting {
+            greeting.expect_complete(&server)?;
+        }
         let client = Arc::new(client);
         let is_own = login_process(&client).await == Some(row.try_get(3).map_err(failed)?);
         Ok(Self {

@@ -24,6 +24,7 @@ mod greeting;
 mod hearer;
 mod identity;
 mod latches;
+mod layouts;
 mod listen;
 mod locks;
 mod login_process;

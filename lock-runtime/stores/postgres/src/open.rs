@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lock_store::{ConfigError, Mutex, Store, StoreContext};
+use lock_store::{ConfigError, Layout, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
 use crate::access::Access;
 use crate::flights::Flights;
 use crate::hearer::Hearer;
+use crate::layouts::shedlock::store::ShedLockTable;
 use crate::listen::{Hearing, Subscriber};
 use crate::pool::Pool;
 use crate::store::{PostgresStore, SLACK};
@@ -33,9 +34,22 @@ pub fn open(
         clock,
         name,
         timeouts,
+        layout,
         ..
     } = context;
-    let settings = url::read(url, access, &name, timeouts)?;
+    let mut settings = url::read(url, access, &name, timeouts)?;
+    settings.layout = layout;
+    match layout {
+        Layout::Native => {}
+        // It knows no messages.
+        Layout::ShedLock => settings.listen = None,
+        _ => {
+            return Err(ConfigError::new(format!(
+                "the layout `{layout}` is not on this engine, PostgreSQL; leave it out, or use the \
+                 store in which the other library keeps its locks"
+            )));
+        }
+    }
     let connect_timeout = settings.route.limit;
     let hearer = Hearer {
         listener,
@@ -57,8 +71,10 @@ pub fn open(
         };
         subscriber.start(closed);
     }
-    clock.spawn(sweep(Arc::downgrade(&pool)));
-    Ok(Arc::new_cyclic(|me| PostgresStore {
+    if layout == Layout::Native {
+        clock.spawn(sweep(Arc::downgrade(&pool)));
+    }
+    let store = Arc::new_cyclic(|me| PostgresStore {
         me: me.clone(),
         pool,
         client,
@@ -74,5 +90,9 @@ pub fn open(
         has_waited: AtomicBool::new(false),
         acquiring: Together::default(),
         releasing: Together::default(),
-    }))
+    });
+    Ok(match layout {
+        Layout::ShedLock => Arc::new(ShedLockTable::new(store, &name)),
+        _ => store,
+    })
 }

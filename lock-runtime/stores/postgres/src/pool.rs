@@ -197,7 +197,7 @@ impl Pool {
     /// One attempt to connect, after this number of migrations.
     async fn open(self: Arc<Self>, migrations: u64) {
         let began = self.clock.now();
-        let opened = Connection::open(&self.settings.route, &self.clock).await;
+        let opened = Connection::open(&self.settings, &self.clock).await;
         let is_first = self.finish_opening(opened, began, migrations);
         self.announce_change(is_first);
     }

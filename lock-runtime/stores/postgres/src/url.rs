@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::Timeouts;
-use lock_store::{ConfigError, percent_decoded};
+use lock_store::{ConfigError, Layout, percent_decoded};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) listen: Option<Route>,
     /// The hosts, for people.
     pub(crate) server: String,
+    /// As whose locks they are kept.
+    pub(crate) layout: Layout,
 }
 
 type GivenCertificates<'t> = Option<&'t Certificates>;
@@ -98,6 +100,7 @@ pub(crate) fn read(
             Some(addresses) => Some(elsewhere(&route, addresses)?),
         },
         server: names.join(","),
+        layout: Layout::Native,
         route,
     })
 }

@@ -10,9 +10,8 @@ use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 use crate::access::Access;
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
-use crate::layouts;
+use crate::layouts::{self, options::LayoutOptions};
 use crate::login::{apply, expect_nobody};
-use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
 #[cfg(feature = "tls")]
@@ -58,14 +57,19 @@ pub fn open(
         layout,
         ..
     } = context;
-    let mut url = StoreUrl::parse(url, settings.replicas)?;
+    let (url, options) = LayoutOptions::take(layout, url)?;
+    let mut url = StoreUrl::parse(&url, settings.replicas)?;
     let addresses = url.take_addresses(settings.addresses.clone())?;
     apply(&settings.login, &mut url.topology)?;
     if settings.provider.is_some() {
         expect_nobody(&url.topology)?;
     }
     let access = access(&url, &settings, timeouts)?;
-    let namespace = Prefix::new(&namespace);
+    let (own, namespace) = (
+        namespace.clone(),
+        layouts::prefix(layout, &options, &namespace),
+    );
+    let host = Arc::clone(&name);
     let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
         timeouts,
@@ -97,7 +101,7 @@ pub fn open(
             let replicas = url.replicas;
             let foreign = context.foreign.clone();
             let store = RedisStore::open(topology, replicas, namespace, client, context)?;
-            layouts::of(layout, store, foreign)
+            layouts::of(layout, options, own, &host, store, foreign)
         }
     })
 }

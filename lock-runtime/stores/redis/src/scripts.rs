@@ -76,6 +76,8 @@ scripts! {
         "../layouts/redisson/inspect.lua";
     REDISSON_FORCE_RELEASE = "../layouts/redisson/lib.lua",
         "../layouts/redisson/force_release.lua";
+    SHEDLOCK = "../layouts/shedlock.lua";
+    TIMESTAMP = "../layouts/timestamp.lua";
 }
 
 /// A script, for one server and for the nodes of a cluster.

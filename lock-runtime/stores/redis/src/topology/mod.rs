@@ -16,5 +16,5 @@ pub(crate) mod server;
 mod unescaped;
 pub(crate) mod unreached;
 pub(crate) mod url;
-mod url_options;
+pub(crate) mod url_options;
 mod url_parts;

@@ -123,7 +123,7 @@ impl<'u> UrlOptions<'u> {
 }
 
 /// A whole number with its unit, as in the attribute, but with one unit only.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let milliseconds = match unit {

@@ -1,0 +1,3 @@
+//! Locks as other libraries keep them in PostgreSQL, a folder for each.
+
+pub(crate) mod shedlock;

@@ -1,0 +1,290 @@
+//! [`ShedLockTable`]: the contract, on the table.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lock_store::{
+    Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, Failure, ForeignNames,
+    FoundHolder, Holder, Instant, Link, LockFound, LockKey, Logged, Owner, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreErrorKind, StoreFuture,
+};
+use tokio_postgres::Row;
+
+use super::greeting::CREATE;
+use super::statements::{ACQUIRE, FORCE, INSPECT, PING, RELEASE, RENEW};
+use crate::errors::of_standby;
+use crate::rows::{Read, Values, micros, of_micros};
+use crate::statement::{LINK, Param, Statement};
+use crate::store::{PostgresStore, one};
+use crate::together::StatementReply;
+
+/// Who a client says that it is takes no more of `locked_by`, which also has the owner.
+const LONGEST_HOST: usize = 64;
+
+/// What follows the owner if the lock stays taken after its release.
+const KEPT: &str = ":kept";
+
+/// Locks in ShedLock's table.
+pub(crate) struct ShedLockTable {
+    postgres: Arc<PostgresStore>,
+    /// What stands before the owner, where ShedLock writes its host.
+    host: String,
+    names: ForeignNames,
+}
+
+impl fmt::Debug for ShedLockTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShedLockTable")
+            .field(&self.postgres)
+            .finish()
+    }
+}
+
+impl ShedLockTable {
+    pub(crate) fn new(postgres: Arc<PostgresStore>, name: &str) -> Self {
+        let host = name.chars().take(LONGEST_HOST).collect();
+        let names = ForeignNames::default();
+        Self {
+            postgres,
+            host,
+            names,
+        }
+    }
+
+    /// As it stands in `locked_by`.
+    fn owner(&self, owner: Owner) -> String {
+        format!("{}:{owner}", self.host)
+    }
+
+    fn holder(&self, locked_by: &str) -> FoundHolder {
+        let (rest, kept) = match locked_by.strip_suffix(KEPT) {
+            Some(rest) => (rest, true),
+            None => (locked_by, false),
+        };
+        let owner = rest
+            .rsplit_once(':')
+            .and_then(|(_, owner)| Owner::parse(owner));
+        if let Some(owner) = owner {
+            return FoundHolder::Owner {
+                owner,
+                kept,
+                permits: None,
+            };
+        }
+        let found = FoundHolder::Foreign(format!("ShedLock on {locked_by}"));
+        self.names.note(&found);
+        found
+    }
+
+    /// The claims as parameters, each with a number.
+    fn all<'c>(&self, claims: impl Iterator<Item = (&'c Claim, i64)>) -> Vec<Param> {
+        let (mut names, mut owners, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        for (claim, number) in claims {
+            names.push(self.postgres.name(&claim.key));
+            owners.push(self.owner(claim.owner));
+            numbers.push(number);
+        }
+        vec![
+            Param::ManyBytes(names),
+            Param::ManyTexts(owners),
+            Param::ManyLongs(numbers),
+        ]
+    }
+
+    async fn call<T>(
+        &self,
+        by: Instant,
+        statement: Statement,
+        read: impl Fn(&[Row]) -> Read<T>,
+    ) -> StatementReply<T> {
+        let reply = self.postgres.call(by, statement, read).await;
+        reply.map_err(|mut failure| {
+            // The table was dropped meanwhile.
+            if failure.error.detail().contains("(42P01)") {
+                failure.error = failure.error.advise(CREATE);
+            }
+            failure
+        })
+    }
+
+    async fn take(&self, request: &Acquire, by: Instant) -> StatementReply<Acquired> {
+        let claim = &request.claim;
+        let look_in = |remaining| Some(self.postgres.next_look_in(claim.owner, remaining));
+        if let Some(owner) = request.instead_of {
+            let before = Claim::new(claim.key.clone(), owner, None);
+            let ended = self
+                .end(&[Release::new(before, Default::default())], by)
+                .await?;
+            // Other processes have their turn: they ask until this one asks again.
+            if ended.value.contains(&Released::Released) {
+                let mut busy = Busy::new(None, false);
+                busy.look_in = look_in(None);
+                return Ok(Answer::new(Acquired::Busy(busy), LINK));
+            }
+        }
+        let params = vec![
+            Param::bytes(self.postgres.name(&claim.key)),
+            Param::ManyTexts(vec![self.owner(claim.owner)]),
+            Param::long(micros(request.lease)),
+            Param::Deadline,
+        ];
+        let read = |row: Values<'_>| {
+            if row.get("is_taken")? {
+                return Ok(Some(Acquired::granted(None)));
+            }
+            if row.get("is_late")? {
+                return Ok(None);
+            }
+            // It may have changed hands since the statement began.
+            let remaining: Option<i64> = row.get("remaining")?;
+            let remaining = remaining.filter(|left| *left > 0).map(of_micros);
+            let mut busy = Busy::new(remaining, false);
+            if remaining.is_some() {
+                let holder = row.get::<Option<&str>>("locked_by")?;
+                busy.holder = holder.map(|holder| self.holder(holder).who());
+            }
+            busy.look_in = look_in(remaining);
+            Ok(Some(Acquired::Busy(busy)))
+        };
+        let statement = Statement::new(ACQUIRE, params);
+        let answer = self.call(by, statement, one(read, || None)).await?;
+        match answer.value {
+            Some(acquired) => Ok(Answer::new(acquired, answer.link)),
+            None => {
+                let text = "the statement came after its deadline";
+                let error = self.postgres.error(StoreErrorKind::Timeout, text);
+                Err(Failure::without_effect(error))
+            }
+        }
+    }
+
+    async fn extend(&self, holds: &[Renewal], by: Instant) -> StatementReply<Vec<Renewed>> {
+        let all = holds.iter().map(|hold| (&hold.claim, micros(hold.lease)));
+        let statement = Statement::new(RENEW, self.all(all));
+        let count = holds.len();
+        let read = |rows: &[Row]| of_places(rows, count, Renewed::Gone, Renewed::Renewed);
+        self.call(by, statement, read).await
+    }
+
+    async fn end(&self, holds: &[Release], by: Instant) -> StatementReply<Vec<Released>> {
+        let all = holds.iter().map(|hold| (&hold.claim, micros(hold.keep)));
+        let statement = Statement::new(RELEASE, self.all(all));
+        let count = holds.len();
+        let read = |rows: &[Row]| of_places(rows, count, Released::NotHeld, Released::Released);
+        self.call(by, statement, read).await
+    }
+
+    fn about(&self, sql: &'static str, key: &LockKey) -> Statement {
+        Statement::new(sql, vec![Param::bytes(self.postgres.name(key))])
+    }
+}
+
+/// An outcome for each of a batch: those that rows name are different from the others.
+fn of_places<T: Clone>(rows: &[Row], count: usize, other: T, named: T) -> Read<Vec<T>> {
+    let mut outcomes = vec![other; count];
+    for row in rows.iter().map(Values) {
+        let at: i64 = row.get("at")?;
+        let at = usize::try_from(at - 1).unwrap_or(usize::MAX);
+        if let Some(outcome) = outcomes.get_mut(at) {
+            *outcome = named.clone();
+        }
+    }
+    Ok(outcomes)
+}
+
+impl Store for ShedLockTable {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move { self.take(&request, by).await })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(async move { self.extend(&holds, by).await })
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(async move { self.end(&requests, by).await })
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let end = Release::new(request.claim, Default::default());
+            let ended = self.end(&[end], by).await?;
+            let of_one = |all: Vec<Released>| all.first().copied().unwrap_or(Released::NotHeld);
+            Ok(ended.map(of_one))
+        })
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
+        Box::pin(async move {
+            let read = |row: Values<'_>| {
+                let remaining = of_micros(row.get("remaining")?);
+                let holder = self.holder(row.get("locked_by")?);
+                Ok(Some(LockFound::held(holder, Some(remaining), 0)))
+            };
+            let statement = self.about(INSPECT, &key);
+            let none = || Some(LockFound::free(0));
+            self.call(by, statement, one(read, none)).await
+        })
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(async move {
+            let statement = self.about(FORCE, &key);
+            self.call(by, statement, |rows| Ok(Some(!rows.is_empty())))
+                .await
+        })
+    }
+
+    fn foreign_name(&self, holder: Holder) -> Option<String> {
+        self.names.of(holder)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let of_postgres = self.postgres.capabilities();
+        let mut can = Capabilities::none("the layout `shedlock`");
+        can.namespaces = true;
+        can.late = of_postgres.late;
+        can.fails_over = of_postgres.fails_over;
+        can
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let statement = Statement::new(PING, Vec::new());
+            let read = |row: Values<'_>| row.get("is_standby");
+            let answer = self.call(by, statement, one(read, || false)).await?;
+            match answer.value {
+                false => Ok(answer.map(drop)),
+                true => Err(Failure::without_effect(of_standby(self.postgres.server()))),
+            }
+        })
+    }
+
+    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+        self.postgres.connected(by)
+    }
+
+    fn is_connected(&self) -> bool {
+        self.postgres.is_connected()
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        self.postgres.servers(by)
+    }
+
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
+        self.postgres.log_findings(by)
+    }
+
+    fn link(&self) -> Link {
+        LINK
+    }
+
+    fn close(&self) {
+        self.postgres.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.postgres.is_closed()
+    }
+}

@@ -1,0 +1,188 @@
+//! Other libraries that keep a lock as a plain text with an end (`SET NX PX`), each in a process of
+//! its own, beside this one on one key.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lock_runtime::LockClient;
+
+use crate::packages::{folder_once, python_with, succeeds};
+use crate::{ChildProcess, RedisServer, monotonic_nanos};
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/classic");
+const KEY: &str = "hot";
+const TASKS: usize = 2;
+/// Ours. Two would pass the lock to each other, and free it for the other library only seldom.
+const OWN_TASKS: usize = 1;
+/// How long each turn lasts.
+const STAYS: Duration = Duration::from_millis(2);
+
+/// A library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassicLibrary {
+    /// Python's redis-py.
+    RedisPy,
+    /// Go's redsync.
+    Redsync,
+    /// Go's bsm/redislock.
+    Redislock,
+    /// Node's redlock.
+    NodeRedlock,
+    /// Rust's rslock.
+    Rslock,
+}
+
+/// How many turns each side had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnCounts {
+    /// This library's.
+    pub ours: usize,
+    /// The other library's.
+    pub theirs: usize,
+}
+
+impl fmt::Display for TurnCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ours, theirs } = self;
+        write!(f, "{ours} turns of ours, {theirs} of theirs")
+    }
+}
+
+impl TurnCounts {
+    /// The share of the side that had fewer turns.
+    #[must_use]
+    pub fn smaller_share(self) -> f64 {
+        let fewer = u32::try_from(self.ours.min(self.theirs)).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.ours + self.theirs).unwrap_or(u32::MAX);
+        f64::from(fewer) / f64::from(all.max(1))
+    }
+}
+
+/// A program, and its first arguments.
+type Launch = (PathBuf, Vec<String>);
+
+impl ClassicLibrary {
+    /// Its program, made in a folder below `target`. `None` where its language is not there, or its
+    /// packages can't be had.
+    fn launch(self, target: &Path) -> Option<Launch> {
+        match self {
+            Self::RedisPy => {
+                let python = python_with(target, &["redis==8.1.0"])?;
+                Some((python, vec![format!("{FIXTURES}/redis_py.py")]))
+            }
+            Self::Redsync => Some((go(target)?, vec!["redsync".to_owned()])),
+            Self::Redislock => Some((go(target)?, vec!["redislock".to_owned()])),
+            Self::NodeRedlock => {
+                let folder = target.join("classic-node");
+                let is_made = folder_once(&folder, |folder| {
+                    let copied = std::fs::create_dir_all(folder).is_ok()
+                        && ["package.json", "worker.js"].into_iter().all(|file| {
+                            let from = format!("{FIXTURES}/node/{file}");
+                            std::fs::copy(from, folder.join(file)).is_ok()
+                        });
+                    let folder = folder.to_string_lossy();
+                    let install = ["install", "--silent", "--no-audit", "--prefix", &folder];
+                    copied && succeeds("npm", &install)
+                });
+                let worker = folder.join("worker.js").display().to_string();
+                is_made.then(|| (PathBuf::from("node"), vec![worker]))
+            }
+            Self::Rslock => {
+                let folder = target.join("classic-rust");
+                let manifest = format!("{FIXTURES}/rust/Cargo.toml");
+                let output = folder.to_string_lossy();
+                let build = [
+                    "build",
+                    "--manifest-path",
+                    &manifest,
+                    "--target-dir",
+                    &output,
+                ];
+                let is_made = succeeds(env!("CARGO"), &build);
+                is_made.then(|| (folder.join("debug/classic"), Vec::new()))
+            }
+        }
+    }
+
+    /// Two tasks of the library and one of `ours` take one lock over and over, for so long, with
+    /// the library's own pauses between two tries or with this one. `ours` shares the key names.
+    /// `None` where the library can't be had, which is printed.
+    ///
+    /// # Panics
+    /// If two have had the lock at once, or a side can't go on.
+    pub async fn beside(
+        self,
+        ours: &LockClient,
+        server: &RedisServer,
+        lasts: Duration,
+        pause: Option<Duration>,
+        target: &Path,
+    ) -> Option<TurnCounts> {
+        let target = target.to_owned();
+        let launch = tokio::task::spawn_blocking(move || self.launch(&target));
+        let Some((program, mut arguments)) = launch.await.expect("no panic") else {
+            println!("{self:?} is left out: its language or packages can't be had");
+            return None;
+        };
+        let pause = pause.map(|pause| pause.as_millis().to_string());
+        arguments.extend([
+            server.port().to_string(),
+            KEY.to_owned(),
+            TASKS.to_string(),
+            lasts.as_millis().to_string(),
+            pause.unwrap_or_else(|| "default".to_owned()),
+        ]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut theirs = ChildProcess::start(program, &arguments);
+        theirs.wait_for("ready").await;
+        theirs.send("go");
+        let mut turns = contend(ours, lasts).await;
+        let own = turns.len();
+        theirs
+            .wait_within(lasts + Duration::from_secs(60), "contended")
+            .await;
+        for event in theirs.take_events() {
+            if let Some(turn) = event.text.strip_prefix("turn ") {
+                let mut numbers = turn.split(' ').skip(1).map(|number| number.parse());
+                let mut next = || numbers.next().and_then(Result::ok).expect("a time");
+                turns.push((next(), next()));
+            }
+        }
+        let theirs = turns.len() - own;
+        turns.sort_unstable();
+        for pair in turns.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+        }
+        Some(TurnCounts { ours: own, theirs })
+    }
+}
+
+fn go(target: &Path) -> Option<PathBuf> {
+    let program = target.join("classic-go");
+    let source = format!("{FIXTURES}/go");
+    let output = program.to_string_lossy();
+    let is_made = succeeds("go", &["build", "-C", &source, "-o", &output, "."]);
+    is_made.then_some(program)
+}
+
+/// The turns of this side, each from and to.
+async fn contend(client: &LockClient, lasts: Duration) -> Vec<(u64, u64)> {
+    let until = Instant::now() + lasts;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..OWN_TASKS {
+        let request = client.lock(KEY).wait(lasts + Duration::from_secs(30));
+        tasks.spawn(async move {
+            let mut turns = Vec::new();
+            while Instant::now() < until {
+                let guard = request.clone().acquire().await.expect("the lock");
+                let from = monotonic_nanos();
+                tokio::time::sleep(STAYS).await;
+                turns.push((from, monotonic_nanos()));
+                guard.release().await.expect("a release");
+            }
+            turns
+        });
+    }
+    tasks.join_all().await.into_iter().flatten().collect()
+}

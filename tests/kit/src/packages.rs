@@ -1,0 +1,55 @@
+//! Other languages' packages, by their ordinary clients, for clients of other libraries.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Makes a folder, once for all processes: `make` fills another one, which then gets this name.
+/// False if that fails.
+pub fn folder_once(folder: &Path, make: impl FnOnce(&Path) -> bool) -> bool {
+    if folder.exists() {
+        return true;
+    }
+    let mut unfinished = folder.as_os_str().to_owned();
+    unfinished.push(format!("-{}", std::process::id()));
+    let unfinished = PathBuf::from(unfinished);
+    let is_made = make(&unfinished) && std::fs::rename(&unfinished, folder).is_ok();
+    if !is_made {
+        // Nothing may be there.
+        let _ = std::fs::remove_dir_all(&unfinished);
+    }
+    // Another process may have been first.
+    is_made || folder.exists()
+}
+
+/// Runs a program to its end, silently. False if it is not there or fails.
+#[must_use]
+pub fn succeeds(program: impl AsRef<Path>, arguments: &[&str]) -> bool {
+    let done = Command::new(program.as_ref())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    done.is_ok_and(|status| status.success())
+}
+
+/// A Python with these packages (`redis==8.1.0`), in a folder of its own below `target`. `None`
+/// where there is no Python, or they can't be had.
+#[must_use]
+pub fn python_with(target: &Path, packages: &[&str]) -> Option<PathBuf> {
+    let name = format!("python-{}", packages.join("-").replace('=', ""));
+    let folder = target.join(name);
+    let is_made = folder_once(&folder, |folder| {
+        let folder_name = folder.to_string_lossy();
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        succeeds("python3", &["-m", "venv", &folder_name])
+            && succeeds(folder.join("bin/python"), &[&install, packages].concat())
+    });
+    is_made.then(|| folder.join("bin/python"))
+}

@@ -1,0 +1,166 @@
+//! In PostgreSQL: the table `shedlock`, as ShedLock's documentation has it, by the server's time.
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::PostgresServer;
+
+use crate::{Shared, client, jobs};
+
+const TABLE: &str = "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, \
+     lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, \
+     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
+
+/// A database with the table and a user who may write to it, and without this library's schema.
+async fn postgres() -> (PostgresServer, Shared) {
+    let server = PostgresServer::bare().await;
+    server.run(TABLE).await;
+    let grant = "CREATE ROLE jobs LOGIN; GRANT SELECT, INSERT, UPDATE ON shedlock TO jobs";
+    server.run(grant).await;
+    let port = server.port();
+    let shared = Shared {
+        url: url(&server, ""),
+        provider: vec![
+            "postgres".to_owned(),
+            format!("jdbc:postgresql://127.0.0.1:{port}/postgres?user=jobs"),
+        ],
+    };
+    (server, shared)
+}
+
+fn url(server: &PostgresServer, options: &str) -> String {
+    let port = server.port();
+    format!("postgres://jobs@127.0.0.1:{port}/postgres?layout=shedlock{options}")
+}
+
+#[tokio::test]
+async fn a_job_in_java_and_one_in_rust_skip_each_other() {
+    let (_server, shared) = postgres().await;
+    jobs::each_skips_what_the_other_has(&shared, "ShedLock on ").await;
+}
+
+#[tokio::test]
+async fn what_either_keeps_at_least_is_kept_from_the_other() {
+    let (_server, shared) = postgres().await;
+    jobs::what_either_keeps_at_least_is_kept_from_the_other(&shared).await;
+}
+
+#[tokio::test]
+async fn the_death_of_either_frees_its_lock_at_the_end_of_its_lease() {
+    let (_server, shared) = postgres().await;
+    jobs::a_death_frees_it_at_the_end_of_its_lease(&shared).await;
+}
+
+#[tokio::test]
+async fn either_extends_its_own_lock_and_no_other() {
+    let (_server, shared) = postgres().await;
+    jobs::either_can_extend_its_own_and_only_that(&shared).await;
+}
+
+#[tokio::test]
+async fn both_take_turns_and_never_at_once() {
+    let (_server, shared) = postgres().await;
+    jobs::both_take_turns_and_never_at_once(&shared).await;
+}
+
+#[tokio::test]
+async fn rows_are_those_of_shedlock_in_utc_whatever_the_time_zone_of_the_session() {
+    let (server, _) = postgres().await;
+    server
+        .run("ALTER ROLE jobs SET timezone = 'Asia/Tokyo'")
+        .await;
+    let client = client(&url(&server, "&namespace=shop")).await;
+    let guard = client.lock("report").acquire().await.unwrap();
+    let row = "SELECT count(*) FROM shedlock WHERE name = 'shop:report' AND locked_by LIKE '%:%' \
+               AND abs(extract(epoch FROM locked_at - timezone('utc', now()))) < 20 \
+               AND extract(epoch FROM lock_until - locked_at) BETWEEN 29 AND 31";
+    assert_eq!(server.number(row).await, 1);
+    guard.release().await.unwrap();
+    let freed = "SELECT count(*) FROM shedlock WHERE name = 'shop:report' \
+                 AND lock_until <= timezone('utc', now())";
+    assert_eq!(server.number(freed).await, 1, "the row stays");
+    assert!(client.lock("report").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_as_it_must_be_is_refused_at_connect() {
+    let (server, shared) = postgres().await;
+    for (change, back, says) in [
+        (
+            "ALTER TABLE shedlock RENAME TO jobs_locked",
+            "ALTER TABLE jobs_locked RENAME TO shedlock",
+            "CREATE TABLE shedlock",
+        ),
+        (
+            "ALTER TABLE shedlock ALTER lock_until TYPE timestamptz",
+            "ALTER TABLE shedlock ALTER lock_until TYPE timestamp",
+            "lock_until is of the type timestamp with time zone",
+        ),
+        (
+            "ALTER TABLE shedlock RENAME locked_by TO holder",
+            "ALTER TABLE shedlock RENAME holder TO locked_by",
+            "locked_by is not there",
+        ),
+        (
+            "ALTER TABLE shedlock DROP CONSTRAINT shedlock_pkey",
+            "ALTER TABLE shedlock ADD PRIMARY KEY (name)",
+            "primary key",
+        ),
+        (
+            "REVOKE UPDATE ON shedlock FROM jobs",
+            "GRANT UPDATE ON shedlock TO jobs",
+            "GRANT SELECT, INSERT, UPDATE",
+        ),
+    ] {
+        server.run(change).await;
+        let error = LockClient::builder().url(&shared.url).connect().await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, LockError::Config { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{change}: {error}");
+        server.run(back).await;
+    }
+    let client = client(&shared.url).await;
+    let long = "x".repeat(65);
+    let error = client.lock(&*long).acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains("character varying(64)"),
+        "{error}"
+    );
+    server.run("DROP TABLE shedlock").await;
+    let error = client.lock("report").acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains("CREATE TABLE shedlock"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_layout_that_postgresql_has_not_is_refused() {
+    let (server, _) = postgres().await;
+    for layout in ["redisson", "timestamp"] {
+        let url = server.url() + &format!("?layout={layout}");
+        let error = LockClient::builder().url(&url).connect().await.unwrap_err();
+        assert!(matches!(error, LockError::Config { .. }), "{error}");
+        assert!(error.to_string().contains("PostgreSQL"), "{error}");
+    }
+    let client = client(&url(&server, "")).await;
+    let error = client.lock("k").fenced().acquire().await.unwrap_err();
+    assert!(matches!(error, LockError::Config { .. }), "{error}");
+}
+
+/// What is dropped while it is under way is undone, and not overtaken by that.
+#[tokio::test]
+async fn a_dropped_acquire_leaves_no_lock() {
+    let (server, shared) = postgres().await;
+    let client = client(&shared.url).await;
+    for round in 0..20 {
+        let key = format!("job{round}");
+        let acquire = client.lock(&*key).acquire();
+        // Its statement is sent, and the answer has not come.
+        let _ = tokio::time::timeout(std::time::Duration::from_micros(300), acquire).await;
+        lock_testkit::eventually("it is free", async || {
+            client.inspect(&*key).await.unwrap().holder.is_none()
+        })
+        .await;
+        assert!(client.lock(&*key).try_acquire().await.unwrap().is_some());
+    }
+    drop(server);
+}
