@@ -84,7 +84,7 @@ pub struct LeaseLimits {
 pub enum Lingers {
     /// Until its lease ends.
     Lease,
-    /// The store notices the death. At most so long, or until the lease ends if that is sooner.
+    /// The store notices the death. At most this long, or until the lease ends if that is sooner.
     AtMost(Duration),
 }
 

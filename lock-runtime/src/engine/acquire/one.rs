@@ -194,7 +194,7 @@ impl<'e> AcquireTask<'e> {
         let state = match waiting.state {
             RequestState::InLocalQueue { handoff_until } if standing.is_first => {
                 if standing.may_get_handoff {
-                    // Another task of this process will pass its hold on, if it ends soon.
+                    // Another task of this process will hand off its hold, if it ends soon.
                     self.barge_no_more();
                     let until = handoff_until.unwrap_or_else(|| {
                         timing::handoff_wait_end(now, &self.budget, &self.engine.defaults)
@@ -284,8 +284,8 @@ impl<'e> AcquireTask<'e> {
                 let foreign = waiting.foreign.recheck_at(holder, owner, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
-                // A grant that was heard of before this reply was gone when the store wrote it, and
-                // must not be taken for one that came after it.
+                // A grant that was heard before this reply is older than it: the store had ended it
+                // when it wrote 'busy'.
                 let before = waiting.queued.waiter.signal.take_before_reply();
                 match is_first {
                     // The plain first try can't queue: join the store's queue now, and only then

@@ -79,8 +79,8 @@ impl PushHandler {
     }
 
     fn granted(&self, channel: &[u8], payload: &[u8]) {
-        // A message of a connection that was replaced may be older than replies of the new one; a
-        // message of a node that no longer has the slot, than replies of the node that has it.
+        // A message over a connection that was replaced, or from a node that has lost the slot, may
+        // be older than the replies that count now.
         let current = self.connection.upgrade();
         let current = current.is_some_and(|connection| connection.link() == self.link);
         let believed = || self.is_sole_granter.as_ref().is_none_or(|it| it(channel));
