@@ -190,7 +190,7 @@ impl Engine {
             return RevokeAnswer::HasNone;
         };
         hold.lose(LostReason::Revoked);
-        self.observed.lost(hold, self.clock.now());
+        self.observed.record_lost(hold, self.clock.now());
         RevokeAnswer::Stops
     }
 

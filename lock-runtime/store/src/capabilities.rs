@@ -91,7 +91,7 @@ pub enum Lingers {
 /// How those who wait learn of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// By a message ([`Listener::granted`](crate::Listener::granted)).
+    /// By a message ([`Listener::on_granted`](crate::Listener::on_granted)).
     Messages,
     /// They don't. They ask again when [`Busy`](crate::Busy::look_in) says so.
     Nothing,

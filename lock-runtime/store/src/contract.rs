@@ -127,7 +127,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Counts a latch down by one. Repeats work as for [`latch_set`](Self::latch_set). The last
-    /// count tells all waiters: [`Listener::granted`](crate::Listener::granted), with the
+    /// count tells all waiters: [`Listener::on_granted`](crate::Listener::on_granted), with the
     /// generation that opened.
     fn latch_count_down(&self, _call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
         refused(LATCHES)
@@ -153,8 +153,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Sends a message to another client of the store
-    /// ([`Listener::told`](crate::Listener::told)). True if that client listens, as far as is
-    /// known. A store that sends none replies false.
+    /// ([`Listener::on_message`](crate::Listener::on_message)). True if that client listens, as far
+    /// as is known. A store that sends none replies false.
     fn tell(&self, _to: ClientId, _message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
         Box::pin(async { Ok(false) })
     }

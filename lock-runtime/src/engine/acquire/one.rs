@@ -312,14 +312,14 @@ impl<'e> AcquireTask<'e> {
         let waiter = &waiting.queued.waiter;
         let next_ask_at = waiting.state.next_ask_at(waiter.standing().is_first);
         let wake = waiting.warning.wake_at(self.wake_at(waiter, next_ask_at));
-        self.notify_queued();
+        self.record_queued();
         waiter.signal.note_doing(Doing::Sleeps(wake));
         self.engine.local_queues.put_on_patrol(waiter.queue());
         wake
     }
 
     /// Records once, for the observers, that the request waits.
-    fn notify_queued(&self) {
+    fn record_queued(&self) {
         if self.was_queued.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -67,7 +67,7 @@ impl Engine {
             std::mem::forget(unfinished);
         }
         if released {
-            self.grants.wrote(answer.link, sent);
+            self.grants.note_write(answer.link, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
@@ -108,7 +108,7 @@ impl Engine {
             self.send_release(hold, true, false);
         }
         if tells {
-            self.observed.released(hold, now);
+            self.observed.record_released(hold, now);
         }
     }
 
@@ -123,7 +123,7 @@ impl Engine {
     /// shutdown. Of a hold that is gone, a quorum may have a rest: it stays until nobody here
     /// trusts the hold.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
-        self.observed.lost(hold, self.clock.now());
+        self.observed.record_lost(hold, self.clock.now());
         self.send_release(hold, !reason.is_end_of_lease(), true);
     }
 
@@ -169,8 +169,8 @@ impl Drop for ToldEnd<'_> {
     fn drop(&mut self) {
         let observed = &self.engine.observed;
         match self.was_gone {
-            true => observed.gone(self.hold, self.at),
-            false => observed.released(self.hold, self.at),
+            true => observed.record_gone(self.hold, self.at),
+            false => observed.record_released(self.hold, self.at),
         }
     }
 }

@@ -35,7 +35,7 @@ impl ConnectionEvents for PushHandler {
             // Nothing else comes this way, and no grant.
             let message = self.of_client(channel, payload);
             if let (Some(message), Some(listener)) = (message, self.listener.upgrade()) {
-                listener.told(message);
+                listener.on_message(message);
             }
             return;
         }
@@ -93,7 +93,7 @@ impl PushHandler {
                 true => Trust::Ask(self.link),
                 false => Trust::Order(self.link),
             };
-            drop(listener.granted(HandedOver::new(owner, token, trust)));
+            drop(listener.on_granted(HandedOver::new(owner, token, trust)));
         }
     }
 }
