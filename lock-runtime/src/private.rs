@@ -299,8 +299,8 @@ impl FromOtherError for () {
     }
 }
 
-/// A handler that is known to be callable: calling it needs no bound, so that one that is not is
-/// one error, where it is written.
+/// A handler, and how to call it. Its bound is checked once, where it is written, so a wrong
+/// handler is one error.
 #[derive(Debug)]
 pub struct OnError<F, R> {
     handler: F,

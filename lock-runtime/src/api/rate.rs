@@ -82,8 +82,8 @@ impl Rate {
         }
     }
 
-    /// Never more than so many in any time of this length, wherever it begins. The number is at
-    /// most 10 000, the window from 1 ms to 30 days, counted in whole microseconds.
+    /// Never more than `tokens` in any window of this length, wherever it begins. They are at most
+    /// 10 000, the window from 1 ms to 30 days, counted in whole microseconds.
     ///
     /// - The time is that of the store's clock when it lets a call pass. On the way to the partner,
     ///   calls can come closer together or further apart.

@@ -54,8 +54,8 @@ impl Grants {
     /// The answer over this link says that a command sent then has changed the store. All news over
     /// the link from now on comes from the same server, after that. A replica changes nothing: it
     /// only forwards its master's words.
-    pub(crate) fn wrote(&self, link: Link, sent: Instant) {
-        self.state.lock().wrote(link, sent);
+    pub(crate) fn note_write(&self, link: Link, sent: Instant) {
+        self.state.lock().note_write(link, sent);
     }
 
     /// Only the store knows the state of the requests that `affected` names.
@@ -118,8 +118,8 @@ impl ExpectedGrants {
         found.map(|(_, sent)| *sent)
     }
 
-    /// See [`Grants::wrote`].
-    fn wrote(&mut self, link: Link, sent: Instant) {
+    /// See [`Grants::note_write`].
+    fn note_write(&mut self, link: Link, sent: Instant) {
         if self.expected.is_empty() || link == Link::SEVERAL {
             return;
         }
@@ -169,20 +169,20 @@ mod tests {
         let (grants, start) = (Grants::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let over = |link| grants.state.lock().written_over(Link(link));
-        grants.wrote(Link(1), start);
+        grants.note_write(Link(1), start);
         assert_eq!(over(1), None);
         grants.register(owner(1), &signal());
-        grants.wrote(Link::SEVERAL, start);
+        grants.note_write(Link::SEVERAL, start);
         assert!(grants.state.lock().written.is_empty());
-        grants.wrote(Link(1), at(2));
+        grants.note_write(Link(1), at(2));
         // One that was sent before and answered after.
-        grants.wrote(Link(1), at(1));
+        grants.note_write(Link(1), at(1));
         assert_eq!(over(1), Some(at(2)));
         for link in 2..=16 {
-            grants.wrote(Link(link), start);
+            grants.note_write(Link(link), start);
         }
         assert_eq!(over(1), Some(at(2)));
-        grants.wrote(Link(17), start);
+        grants.note_write(Link(17), start);
         assert_eq!(
             (over(1), over(2), over(17)),
             (None, Some(start), Some(start))

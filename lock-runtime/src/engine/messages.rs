@@ -73,7 +73,7 @@ impl Messages {
 }
 
 impl Listener for Messages {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         self.grants.granted(grant)
     }
 
@@ -83,7 +83,7 @@ impl Listener for Messages {
         self.grants.recheck();
     }
 
-    fn lost(&self, link: Link) {
+    fn on_lost(&self, link: Link) {
         self.grants.lost(link);
     }
 
@@ -110,7 +110,7 @@ impl Listener for Messages {
         }
     }
 
-    fn told(&self, message: ClientMessage) {
+    fn on_message(&self, message: ClientMessage) {
         match message {
             ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {
                 self.names.told(message);

@@ -24,7 +24,7 @@ impl Observed {
     }
 
     /// Tells of a hold's loss, the first time.
-    pub(super) fn lost(&self, hold: &Hold, now: Instant) {
+    pub(super) fn record_lost(&self, hold: &Hold, now: Instant) {
         let Some(reason) = hold.take_unreported_loss() else {
             return;
         };
@@ -32,7 +32,7 @@ impl Observed {
     }
 
     /// Tells that the store did not have a hold any more when it was released.
-    pub(super) fn gone(&self, hold: &Hold, now: Instant) {
+    pub(super) fn record_gone(&self, hold: &Hold, now: Instant) {
         self.record_loss(hold, LostReason::Gone, now);
     }
 
@@ -47,7 +47,7 @@ impl Observed {
     }
 
     /// Tells of a renewal, and how long after its first try it came.
-    pub(super) fn renewed(&self, hold: &Hold, late: Duration) {
+    pub(super) fn record_renewed(&self, hold: &Hold, late: Duration) {
         if self.events.are_wanted() {
             let renewed = move || What::Renewed { late };
             self.events
@@ -58,7 +58,7 @@ impl Observed {
     }
 
     /// Tells that a guard has ended its hold.
-    pub(super) fn released(&self, hold: &Hold, now: Instant) {
+    pub(super) fn record_released(&self, hold: &Hold, now: Instant) {
         self.counters.released();
         let held = now.saturating_duration_since(hold.since);
         tracing::debug!(key = %hold.key().shortened(), ?held, "a lock is released");

@@ -14,9 +14,9 @@ pub(super) struct OtherLimits {
 }
 
 impl OtherLimits {
-    /// Others say another number for this semaphore. Two versions of a service may do so while one
-    /// replaces the other. A number that stays is a mistake.
-    pub(super) fn met(&self, key: &LockKey, ours: u32, theirs: u32) {
+    /// Says in the log that others have another number for this semaphore. Two versions of a
+    /// service may do so while one replaces the other. A number that stays is a mistake.
+    pub(super) fn warn_once(&self, key: &LockKey, ours: u32, theirs: u32) {
         let is_new = {
             let mut told = self.told.lock();
             told.len() < REMEMBERED && told.insert(key.clone())
@@ -38,10 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_so_many_are_remembered() {
+    fn at_most_this_many_are_remembered() {
         let limits = OtherLimits::default();
         for number in 0..REMEMBERED + 5 {
-            limits.met(&LockKey::from(number.to_string()), 1, 2);
+            limits.warn_once(&LockKey::from(number.to_string()), 1, 2);
         }
         assert_eq!(limits.told.lock().len(), REMEMBERED);
     }

@@ -9,7 +9,7 @@ use lock_store::{ClientId, Owner};
 
 /// A number before it is made secret is a count below and something random above it.
 const COUNT: u64 = u32::MAX as u64;
-/// So much of the count stays in the number, which keeps numbers apart whatever the rest is.
+/// The bits of the count that stay in the number and keep numbers apart.
 const SHOWN: u64 = (1 << 24) - 1;
 
 /// Numbers the requests of a client.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Owner, RevokeAnswer};
 use tokio::sync::{Notify, mpsc};
 
-/// So many demands of others wait. The rest gets no answer, and is sent again.
+/// At most this many demands of others wait. The rest gets no answer, and is sent again.
 const DEMANDS: usize = 64;
 
 /// The demands and the answers of a client.

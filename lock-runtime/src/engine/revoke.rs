@@ -13,8 +13,9 @@ use crate::config::FAR;
 use crate::error::{KeyKind, LockError, LostReason};
 use crate::revocation::{Revocation, StillHeld, WhyHeld};
 
-/// The store is looked at so soon after the first demand, and ever later.
+/// The first look at the store comes this long after the first demand; the pauses grow.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
+/// The longest of these pauses.
 const LAST_LOOK: Duration = Duration::from_millis(250);
 /// A demand without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(1);
@@ -189,7 +190,7 @@ impl Engine {
             return RevokeAnswer::HasNone;
         };
         hold.lose(LostReason::Revoked);
-        self.observed.lost(hold, self.clock.now());
+        self.observed.record_lost(hold, self.clock.now());
         RevokeAnswer::Stops
     }
 

@@ -66,7 +66,8 @@ impl Candidate {
         term
     }
 
-    /// A lock that is lost as soon as it is had costs the store no more than one that fails.
+    /// A short term counts as a failure: a lock that is lost again and again is asked for no more
+    /// often than one that fails.
     pub(crate) fn note_lost(&mut self, lost: &LockError, lasted: Duration) {
         let reason = LostReason::Revoked;
         self.revoked = matches!(lost, LockError::Lost { reason: why, .. } if *why == reason);

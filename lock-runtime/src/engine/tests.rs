@@ -10,7 +10,7 @@ use lock_store::{ClientId, Clock, HandedOver, Listener, Namespace, Store, StoreC
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
     fn recheck(&self) {}

@@ -136,8 +136,8 @@ pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
     (left * 9 / 10).max(command_timeout / 2)
 }
 
-/// A failure that nobody has met again for so long says nothing about now. The pauses between tries
-/// are shorter.
+/// A failure that nobody has met again for this long says nothing about now. The pauses between
+/// tries are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
 /// When a waiter rechecks without a message: messages can be lost, and a dead holder's lease ends
@@ -268,9 +268,8 @@ pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> 
         .max(Duration::from_millis(1))
 }
 
-/// By when a renewal must be answered: so that another one fits in before the first of the
-/// deadlines. If there is no time for two, as for a hold that was handed over with little left, one
-/// gets all of it: of several that are too short none succeeds.
+/// By when a renewal must be answered: early enough for a second try before the first deadline. If
+/// there is no time for two, one try gets all of it.
 pub(crate) fn renewal_by(
     sent: Instant,
     deadlines: impl Iterator<Item = Instant>,

@@ -103,7 +103,7 @@ impl FaultyStore {
     fn another_answers(&self, key: &LockKey) {
         let since = self.told.held_by_another.lock().get(key).copied();
         let now = self.clock.now();
-        self.listener.told(ClientMessage::Holds {
+        self.listener.on_message(ClientMessage::Holds {
             key: key.clone(),
             client: ANOTHER,
             name: ITS_NAME.into(),
@@ -189,9 +189,9 @@ impl FaultyListener {
 }
 
 impl Listener for FaultyListener {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let listener = self.listener_unless_silent();
-        listener.map_or_else(WakeUp::default, |it| it.granted(grant))
+        listener.map_or_else(WakeUp::default, |it| it.on_granted(grant))
     }
 
     fn recheck(&self) {
@@ -200,9 +200,9 @@ impl Listener for FaultyListener {
         }
     }
 
-    fn lost(&self, link: Link) {
+    fn on_lost(&self, link: Link) {
         if let Some(listener) = self.listener_unless_silent() {
-            listener.lost(link);
+            listener.on_lost(link);
         }
     }
 
@@ -212,9 +212,9 @@ impl Listener for FaultyListener {
         }
     }
 
-    fn told(&self, message: ClientMessage) {
+    fn on_message(&self, message: ClientMessage) {
         if let Some(listener) = self.listener_unless_silent() {
-            listener.told(message);
+            listener.on_message(message);
         }
     }
 }

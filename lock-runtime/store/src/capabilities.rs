@@ -89,14 +89,14 @@ pub struct LeaseLimits {
 pub enum Lingers {
     /// Until its lease ends.
     Lease,
-    /// The store notices the death. At most so long, or until the lease ends if that is sooner.
+    /// The store notices the death. At most this long, or until the lease ends if that is sooner.
     AtMost(Duration),
 }
 
 /// How those who wait learn of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// By a message ([`Listener::granted`](crate::Listener::granted)).
+    /// By a message ([`Listener::on_granted`](crate::Listener::on_granted)).
     Messages,
     /// They don't. They ask again when [`Busy`](crate::Busy::look_in) says so.
     Nothing,

@@ -70,8 +70,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// are in the order of the requests.
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>>;
 
-    /// Gives back all but `permits` of a shared hold, at least one, and hands them on. Also replies
-    /// `Released` if the hold had no more before.
+    /// Gives back all but `permits` of a shared hold, at least one, and hands them over. Also
+    /// replies `Released` if the hold had no more before.
     fn shrink(&self, _claim: Claim, _permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
         refused("locks held in shares")
     }
@@ -139,7 +139,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Counts a latch down by one. Repeats work as for [`latch_set`](Self::latch_set). The last
-    /// count tells all waiters: [`Listener::granted`](crate::Listener::granted), with the
+    /// count tells all waiters: [`Listener::on_granted`](crate::Listener::on_granted), with the
     /// generation that opened.
     fn latch_count_down(&self, _call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
         refused(LATCHES)
@@ -164,16 +164,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// What the store can do. The engine asks once, before anything else.
     fn capabilities(&self) -> Capabilities;
 
-    /// Passes a message on to another client of the store
-    /// ([`Listener::told`](crate::Listener::told)). True if that client listens, as far as is
-    /// known. A store that passes nothing on replies false.
+    /// Sends a message to another client of the store
+    /// ([`Listener::on_message`](crate::Listener::on_message)). True if that client listens, as far
+    /// as is known. A store that sends none replies false.
     fn tell(&self, _to: ClientId, _message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
         Box::pin(async { Ok(false) })
     }
 
-    /// Gives up what it keeps for the namespaces of views, as a subscription: of those not
-    /// used since the last call, and for which `has_any` says that the client has neither holds nor
-    /// requests there. True if it keeps anything for others, and wants to be asked again.
+    /// Gives up what it keeps for a view's namespace, such as a subscription, if that was not used
+    /// since the last call and `has_any` says that the client has no hold or request there. True if
+    /// something is left and it wants to be asked again.
     fn forget_unused_views(&self, _has_any: &dyn Fn(&Namespace) -> bool) -> bool {
         false
     }

@@ -18,10 +18,13 @@ pub struct Letter {
 
 /// Letters of other versions are not read.
 const VERSION: u8 = 1;
-// 1 is SQLite's word of a grant.
+/// [`ClientMessage::WhoHolds`]. 1 is SQLite's word of a grant.
 const WHO_HOLDS: u8 = 2;
+/// [`ClientMessage::Holds`].
 const HOLDS: u8 = 3;
+/// [`ClientMessage::Revoke`].
 const REVOKE: u8 = 4;
+/// [`ClientMessage::Revoking`].
 const REVOKING: u8 = 5;
 
 impl Letter {

@@ -15,12 +15,12 @@ use crate::owner::Owner;
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// A hold was handed over. Dropping the wake-up wakes the owner's task. The store drops it
     /// outside of its own mutexes.
-    fn granted(&self, grant: HandedOver) -> WakeUp;
+    fn on_granted(&self, grant: HandedOver) -> WakeUp;
     /// Messages may have been lost: all waiters must recheck.
     fn recheck(&self);
     /// The link is gone: waiters that hear of their grants over it must recheck. Other links are
     /// intact.
-    fn lost(&self, _link: Link) {
+    fn on_lost(&self, _link: Link) {
         self.recheck();
     }
     /// A hold of this key has ended, and the key was handed to no one.
@@ -30,7 +30,7 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// A connection to a server is gone.
     fn disconnected(&self, _server: &str, _error: &StoreError) {}
     /// A message from another client. Its key is as this client writes it.
-    fn told(&self, _message: ClientMessage) {}
+    fn on_message(&self, _message: ClientMessage) {}
 }
 
 /// A hold that was handed to its owner, for its

@@ -43,12 +43,6 @@ impl Pause {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// True if it is stopped.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.state().stopped
-    }
-
     /// Lets the machine sleep: afterwards its clock is this many milliseconds later, and its timers
     /// have not moved.
     pub fn sleep(&self, milliseconds: u64) {

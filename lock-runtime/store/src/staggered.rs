@@ -27,9 +27,9 @@ impl<A> Default for Staggered<A> {
 type Running<F> = Vec<(usize, Pin<Box<F>>)>;
 
 impl<A: Clone + PartialEq> Staggered<A> {
-    /// The first attempt that succeeds. The address that worked last begins, and then they follow
-    /// in the order of the list: each when the one before has failed, or has had 250 ms for itself,
-    /// or less, so that all of them begin within the limit.
+    /// The first attempt that succeeds. The address that worked last begins; the others follow in
+    /// their order, each when the one before has failed or has had 250 ms (less, if all would not
+    /// begin within the limit).
     ///
     /// An attempt should count as a success when it is known that the address is the right one: the
     /// server has answered, and has the role that is needed. It brings its own time limit, which

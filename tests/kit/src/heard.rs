@@ -9,7 +9,7 @@ use lock_store::{HandedOver, Listener, Owner, WakeUp};
 pub struct Heard(pub Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let (owner, token) = (grant.owner, grant.token);
         let mut heard = self.0.lock().expect("no test panics with it");
         heard.push((owner, token));

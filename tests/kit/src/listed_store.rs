@@ -234,7 +234,7 @@ impl ListedStore {
         lists.last_token = snapshot.last_token;
         for (owner, token) in snapshot.told {
             if let Some(listener) = listeners.get(&owner.client).and_then(Weak::upgrade) {
-                drop(listener.granted(HandedOver::new(owner, token, Trust::Order(LINK))));
+                drop(listener.on_granted(HandedOver::new(owner, token, Trust::Order(LINK))));
             }
         }
         reply

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
     fn recheck(&self) {}

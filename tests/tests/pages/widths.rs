@@ -88,7 +88,9 @@ fn no_line_of_the_sources_is_longer_than_100_columns() {
     for folder in FOLDERS {
         for path in every_file(&root().join(folder)) {
             let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
-            let is_source = name.ends_with(".rs") || name.ends_with(".lua");
+            let is_source = [".rs", ".lua", ".sql"]
+                .iter()
+                .any(|end| name.ends_with(end));
             if !is_source || name.ends_with(".expanded.rs") || name.starts_with("tests/ui/") {
                 continue;
             }

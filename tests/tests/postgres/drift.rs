@@ -33,7 +33,7 @@ impl Ages for Aged {
             "UPDATE lock_store.hold SET ends = ends - {by};
              UPDATE lock_store.share SET ends = ends - {by};
              UPDATE lock_store.place SET ends = ends - {by}, seen = seen - {by},
-                 passed = passed - {by}"
+                 suspended = suspended - {by}"
         );
         Box::pin(async move { self.session.batch_execute(&earlier).await.unwrap() })
     }

@@ -103,7 +103,7 @@ async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_su
 #[tokio::test]
 async fn a_record_of_before_march_1973_is_a_time_of_suspension() {
     let mut stage = Stage::new().await;
-    let (place, passed) = (format!("{A}-1:1000:0"), format!("{A}-2:1000:0"));
+    let (place, suspended) = (format!("{A}-1:1000:0"), format!("{A}-2:1000:0"));
     // As microseconds, this is in 1973. As milliseconds, it is in 5138.
     let first = HEARD / 60;
     stage.now = first;
@@ -112,12 +112,12 @@ async fn a_record_of_before_march_1973_is_a_time_of_suspension() {
         stage
             .queue(&[
                 (first, &place),
-                (SUSPENDED + 5, &passed),
+                (SUSPENDED + 5, &suspended),
                 (HEARD + heard, A),
             ])
             .await;
         stage.look().await;
-        let score = stage.command(&format!("ZSCORE q {passed}")).await;
+        let score = stage.command(&format!("ZSCORE q {suspended}")).await;
         assert_eq!(score == "5", gets_back, "{score}");
     }
 }

@@ -23,7 +23,7 @@ impl Ages for Aged {
             "BEGIN IMMEDIATE;
              UPDATE hold SET ends = ends - {by};
              UPDATE place SET ends = ends - {by}, heard = heard - {by},
-                 passed_over = passed_over - {by};
+                 suspended = suspended - {by};
              COMMIT"
         );
         self.0.connection().execute_batch(&earlier).unwrap();

@@ -38,7 +38,7 @@ pub(crate) struct Heard {
 }
 
 impl Listener for Heard {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let mut granted = self.granted.lock().unwrap();
         granted.push((grant.owner, grant.token));
         WakeUp::default()
@@ -50,7 +50,7 @@ impl Listener for Heard {
         self.freed.lock().unwrap().push(ended);
     }
 
-    fn told(&self, message: ClientMessage) {
+    fn on_message(&self, message: ClientMessage) {
         self.told.lock().unwrap().push(message);
     }
 }

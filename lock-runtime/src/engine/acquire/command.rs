@@ -158,7 +158,7 @@ impl AcquireTask<'_> {
             Acquired::Granted(granted) => {
                 self.may_be_stored = true;
                 self.note_limit(granted.limit);
-                self.engine.grants.wrote(link, sent);
+                self.engine.grants.note_write(link, sent);
                 match self.engine.is_closing() {
                     true => Err(LockError::Shutdown),
                     false => Ok(self.use_grant(waiter, granted, sent)),
@@ -221,7 +221,7 @@ impl AcquireTask<'_> {
         }
         if busy.queued && self.request.queue == Queue::Join {
             // The store has changed something: only the master does that.
-            self.engine.grants.wrote(link, sent);
+            self.engine.grants.note_write(link, sent);
         }
         let now = self.engine.clock.now();
         CommandOutcome::Busy {
@@ -234,7 +234,9 @@ impl AcquireTask<'_> {
     fn note_limit(&self, limit: Option<u32>) {
         let claim = &self.request.claim;
         if let (Some(theirs), Some(ours)) = (limit, claim.permits) {
-            self.engine.other_limits.met(&claim.key, ours.of, theirs);
+            self.engine
+                .other_limits
+                .warn_once(&claim.key, ours.of, theirs);
         }
     }
 }

@@ -1,6 +1,5 @@
-//! What a waiting request for a lock brings to the decision when it stops, and with which error
-//! (`liveness/verdict`): what the store has said to it, and to those of this process that wait for
-//! the same key. They give up together.
+//! The facts for `liveness/verdict`, which decides when a waiting request stops: what the store has
+//! said to it, and to the others of this process that wait for the key. They give up together.
 
 use std::sync::Arc;
 
@@ -85,7 +84,7 @@ impl AcquireTask<'_> {
         waiter.signal.note_doing(Doing::Looks(by));
         engine.ask_for_name(key, waiter.liveness().holder());
         let said = self.evidence(waiter, since, by).await;
-        // The first of them asks again at least so often.
+        // The first of them asks again at least this often.
         let lately = self.budget.started.checked_sub(FALLBACK_POLL);
         let was_told_busy = || heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately);
         let is_over = |ends| engine.clock.now() >= ends;

@@ -194,7 +194,7 @@ impl<'e> AcquireTask<'e> {
         let state = match waiting.state {
             RequestState::InLocalQueue { handoff_until } if standing.is_first => {
                 if standing.may_get_handoff {
-                    // Another task of this process will pass its hold on, if it ends soon.
+                    // Another task of this process will hand off its hold, if it ends soon.
                     self.barge_no_more();
                     let until = handoff_until.unwrap_or_else(|| {
                         timing::handoff_wait_end(now, &self.budget, &self.engine.defaults)
@@ -284,8 +284,8 @@ impl<'e> AcquireTask<'e> {
                 let foreign = waiting.foreign.recheck_at(holder, owner, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
-                // A grant that was heard of before this reply was gone when the store wrote it, and
-                // must not be taken for one that came after it.
+                // A grant that was heard before this reply is older than it: the store had ended it
+                // when it wrote 'busy'.
                 let before = waiting.queued.waiter.signal.take_before_reply();
                 match is_first {
                     // The plain first try can't queue: join the store's queue now, and only then
@@ -312,14 +312,14 @@ impl<'e> AcquireTask<'e> {
         let waiter = &waiting.queued.waiter;
         let next_ask_at = waiting.state.next_ask_at(waiter.standing().is_first);
         let wake = waiting.warning.wake_at(self.wake_at(waiter, next_ask_at));
-        self.notify_queued();
+        self.record_queued();
         waiter.signal.note_doing(Doing::Sleeps(wake));
         self.engine.local_queues.put_on_patrol(waiter.queue());
         wake
     }
 
     /// Records once, for the observers, that the request waits.
-    fn notify_queued(&self) {
+    fn record_queued(&self) {
         if self.was_queued.swap(true, Ordering::Relaxed) {
             return;
         }

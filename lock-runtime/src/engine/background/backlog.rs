@@ -71,7 +71,7 @@ impl<T> Backlog<T> {
         self.untried.push_back((now, job));
     }
 
-    /// The next try that may start now. At most so many first tries are under way at once.
+    /// The next try that may start now. At most `first_tries` first tries are under way at once.
     pub(super) fn next(&mut self, now: Instant, first_tries: usize) -> Option<Attempt<T>> {
         if self.untried_under_way < first_tries
             && let Some((_, job)) = self.untried.pop_front()
@@ -102,7 +102,7 @@ impl<T> Backlog<T> {
         }
     }
 
-    /// What was tried so often in vain is tried again then.
+    /// A try was in vain, as were `tries` before it: repeats it at `at`.
     pub(super) fn repeat(&mut self, tries: u32, at: Instant, job: T) {
         self.number += 1;
         self.again

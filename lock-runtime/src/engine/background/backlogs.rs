@@ -8,7 +8,7 @@ use lock_store::{Instant, Link};
 
 use super::backlog::{Attempt, Backlog};
 
-/// However many servers there are, so many first tries at each may be under way.
+/// At least this many first tries at each server may be under way, however many servers there are.
 const LEAST: usize = 16;
 
 /// The links that a job goes over: one, unless it concerns several servers.

@@ -80,7 +80,7 @@ impl Engine {
         holds.retain(|hold| !own.iter().any(|one| Arc::ptr_eq(one, hold)));
         for hold in holds {
             hold.lose(LostReason::Shutdown);
-            self.observed.lost(&hold, self.clock.now());
+            self.observed.record_lost(&hold, self.clock.now());
             self.watchdog.forget(&hold);
             // A hold that was released, or became a part of another, is not ended here.
             if !hold.ended() {

@@ -206,7 +206,7 @@ impl Watchdog {
         for event in due {
             let is_lost = event.hold.loss().is_some() && !event.hold.runs_on();
             if is_lost || event.hold.ended() {
-                self.observed.lost(&event.hold, now);
+                self.observed.record_lost(&event.hold, now);
                 self.forget(&event.hold);
             } else if event.renew {
                 // Whatever becomes of the renewal, the deadline is watched.
@@ -322,7 +322,7 @@ impl Watchdog {
             RenewedParts::All { until } => {
                 hold.prolong(sent, lease, until);
                 if hold.loss().is_none() && !hold.ended() {
-                    self.observed.renewed(hold, self.late(event));
+                    self.observed.record_renewed(hold, self.late(event));
                     self.warn_of_long_hold(hold);
                 }
                 self.set(
@@ -343,7 +343,7 @@ impl Watchdog {
             RenewedParts::Gone if hold.ended() => {}
             RenewedParts::Gone => {
                 hold.lose(LostReason::Gone);
-                self.observed.lost(hold, self.clock.now());
+                self.observed.record_lost(hold, self.clock.now());
                 self.forget(hold);
             }
         }

@@ -45,7 +45,7 @@ impl Engine {
                 }
                 Ok(Fenced::Gone) => {
                     hold.lose(LostReason::Gone);
-                    self.observed.lost(hold, self.clock.now());
+                    self.observed.record_lost(hold, self.clock.now());
                     return Err(hold.lost_error(LostReason::Gone));
                 }
                 Ok(Fenced::Conflict) => {

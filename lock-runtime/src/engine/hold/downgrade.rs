@@ -33,7 +33,7 @@ impl Engine {
         let answer = result.map_err(|failure| unavailable(Some(&part.key), failure.error))?;
         if answer.value == Released::NotHeld {
             hold.lose(LostReason::Gone);
-            self.observed.lost(hold, self.clock.now());
+            self.observed.record_lost(hold, self.clock.now());
             return Err(hold.lost_error(LostReason::Gone));
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Engine {
             }
             RenewedParts::Gone => {
                 hold.lose(LostReason::Gone);
-                self.observed.lost(hold, self.clock.now());
+                self.observed.record_lost(hold, self.clock.now());
                 self.watchdog.forget(hold);
                 None
             }

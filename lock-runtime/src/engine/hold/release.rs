@@ -67,7 +67,7 @@ impl Engine {
             std::mem::forget(unfinished);
         }
         if released {
-            self.grants.wrote(answer.link, sent);
+            self.grants.note_write(answer.link, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
@@ -108,7 +108,7 @@ impl Engine {
             self.send_release(hold, true, false);
         }
         if tells {
-            self.observed.released(hold, now);
+            self.observed.record_released(hold, now);
         }
     }
 
@@ -119,11 +119,11 @@ impl Engine {
         Some(ending)
     }
 
-    /// A lost hold may still have its key for a moment. At the end of `max_hold`, or at a shutdown,
-    /// for longer. Of one that is gone a store of several servers may have the rest: it keeps that
-    /// until nobody here believes in the hold any more.
+    /// The store may have a lost hold's key for a moment more, or longer after `max_hold` or a
+    /// shutdown. Of a hold that is gone, a quorum may have a rest: it stays until nobody here
+    /// trusts the hold.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
-        self.observed.lost(hold, self.clock.now());
+        self.observed.record_lost(hold, self.clock.now());
         self.send_release(hold, !reason.is_end_of_lease(), true);
     }
 
@@ -169,8 +169,8 @@ impl Drop for ToldEnd<'_> {
     fn drop(&mut self) {
         let observed = &self.engine.observed;
         match self.was_gone {
-            true => observed.gone(self.hold, self.at),
-            false => observed.released(self.hold, self.at),
+            true => observed.record_gone(self.hold, self.at),
+            false => observed.record_released(self.hold, self.at),
         }
     }
 }
@@ -206,7 +206,7 @@ impl Hold {
             && self.pending_outcomes.is_empty();
         let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
-        // A tenure that can't be passed on ends here and wakes waiters. That is not done under the
+        // A tenure that can't be handed off ends here and wakes waiters. That is not done under the
         // lock.
         drop(state);
         let tenure = tenure.filter(|_| usable);

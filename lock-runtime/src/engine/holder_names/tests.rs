@@ -130,7 +130,7 @@ async fn the_last_sixty_four_that_were_asked_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_questions_wait_for_their_answers_and_no_more() {
+async fn at_most_this_many_questions_wait_for_their_answers() {
     let (names, mut questions, _) = names();
     let question = |number: usize| ClientMessage::WhoHolds {
         key: key(&number.to_string()),

@@ -34,8 +34,8 @@ pub(super) struct LatchWatcher {
     may_be_stored: bool,
     /// What the latch was when it was last looked at.
     seen: Seen,
-    /// The generation that has opened by the word of a message. Anybody may have sent it, so it
-    /// only says that it is time to look, and how a latch ended that is not there any more.
+    /// The generation that has opened, as a message says. Anybody may have sent it, so it only
+    /// means: look now. If the latch is gone by then, it says that the latch had opened.
     told: Option<u64>,
     /// The next look asks for no place: most likely the latch is open, and then nobody would give
     /// it up if its command were carried out again.

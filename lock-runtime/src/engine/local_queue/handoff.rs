@@ -89,8 +89,8 @@ impl Handoff {
 }
 
 impl Engine {
-    /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
-    /// hold can't be passed on, the handoff comes back: keep it until the release is sent.
+    /// Hands off an ended hold to the next waiting task of this process. If there is none, or it
+    /// can't be handed off, the handoff comes back: keep it until the release is sent.
     pub(in crate::engine) fn hand_off(
         &self,
         handoff: Option<Handoff>,
@@ -99,11 +99,11 @@ impl Engine {
         if self.is_closing() {
             return Err(Some(handoff));
         }
-        let passed = self.local_queues.hand_off(handoff);
-        passed.map(drop).map_err(Some)
+        let result = self.local_queues.hand_off(handoff);
+        result.map(drop).map_err(Some)
     }
 
-    /// Passes a handoff on that its waiter can't use, or ends the tenure in the background.
+    /// Hands off what its waiter can't use, or ends the tenure in the background.
     pub(in crate::engine) fn hand_off_or_end(&self, handoff: Handoff) {
         if let Err(Some(handoff)) = self.hand_off(Some(handoff)) {
             self.end_tenure(&handoff);

@@ -100,7 +100,7 @@ impl Drop for Waiter {
         let handoff = self.leave();
         debug_assert!(
             handoff.is_none(),
-            "a request that leaves the queue passes its handoff back"
+            "a request that leaves the queue gives its handoff back"
         );
     }
 }

@@ -191,7 +191,7 @@ impl MemoryClient {
                 let listener = server.listeners.get(&owner.client);
                 if let Some(listener) = listener.and_then(ConnectedClient::listener) {
                     let opened = HandedOver::new(owner, Some(generation), Trust::Order(LINK));
-                    wake_ups.push(listener.granted(opened));
+                    wake_ups.push(listener.on_granted(opened));
                 }
             }
         }
@@ -321,7 +321,7 @@ impl Store for MemoryClient {
             let (of_key, _) = self.name(message.key());
             let own = (of_key != namespace).then(|| Namespace::new(&of_key).ok());
             let key = message.key().clone().in_namespace(own.flatten());
-            listener.told(message.about(key));
+            listener.on_message(message.about(key));
         }
         Box::pin(async move { Ok(listens) })
     }

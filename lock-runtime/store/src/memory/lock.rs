@@ -103,7 +103,7 @@ impl LockRecord for MemoryRecord<'_, '_> {
     fn notify(&mut self, place: &Owner, token: Option<u64>) {
         if let Some(listener) = self.step.listener(*place) {
             let granted = HandedOver::new(*place, token, Trust::Order(LINK));
-            self.step.wake_ups.push(listener.granted(granted));
+            self.step.wake_ups.push(listener.on_granted(granted));
         }
     }
 

@@ -20,7 +20,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// The reply to a request so long after that, and the bucket as it is now, if it changes.
+    /// The reply to a request that comes `elapsed` after the last change, and the new state, if it
+    /// changes.
     ///
     /// `None` means that the clock was set back, behind that time. The bucket counts from now on
     /// instead, whether or not tokens are taken: nobody is refused for longer than the bucket takes

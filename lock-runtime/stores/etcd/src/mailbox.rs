@@ -52,7 +52,7 @@ impl Inner {
             if let Some(message) = message
                 && let Some(listener) = self.listener.upgrade()
             {
-                listener.told(message);
+                listener.on_message(message);
             }
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Inner {
                 News::Over(lease, link) => {
                     self.holds.lock().end_lease(lease);
                     if let Some(listener) = self.listener.upgrade() {
-                        listener.lost(link);
+                        listener.on_lost(link);
                     }
                 }
             }
@@ -202,7 +202,7 @@ impl Inner {
         let until = until.unwrap_or(sent).min(sent + trusted(first_lease));
         if let Some(listener) = self.listener.upgrade() {
             let grant = HandedOver::new(child.owner, token, Trust::Until(until));
-            drop(listener.granted(grant));
+            drop(listener.on_granted(grant));
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
 use crate::together::{StatementReply, Together};
 
-/// A lease is over so long after its end, for sure.
+/// This long after its end, a lease is over for sure.
 const LEASE_IS_OVER: Duration = Duration::from_millis(1);
-/// A request that has not looked for so long does not look any more.
+/// A request that has not looked for this long does not look any more.
 const FORGETS_LOOKS: Duration = Duration::from_secs(10);
 
 impl Batched for Acquire {

@@ -132,8 +132,8 @@ impl Greeting {
         }
     }
 
-    /// After it is known that the functions are of a version that serves this one: if they are of
-    /// another, that is what to say.
+    /// Refuses if a function is missing. Checked after the version: if that is another, that is the
+    /// error.
     pub(crate) fn expect_complete(&self, server: &str) -> Result<(), StoreError> {
         match &self.missing {
             Some(function) => Err(of_missing(function, server)),

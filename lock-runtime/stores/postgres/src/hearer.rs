@@ -30,12 +30,12 @@ impl Hearer {
         match news {
             News::Granted(grants) => {
                 for (owner, token) in grants {
-                    drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+                    drop(listener.on_granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
                 }
             }
             News::Told { .. } => {
                 if let Some(message) = news.message_for(&self.namespace) {
-                    listener.told(message);
+                    listener.on_message(message);
                 }
             }
         }

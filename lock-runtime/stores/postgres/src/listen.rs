@@ -23,8 +23,9 @@ use crate::statement::{Param, Statement};
 
 /// What a client tells itself.
 const PROOF: &str = "1 proof";
-/// How long its message may take, and how often it is sent.
+/// How long its message may take.
 const COMES_WITHIN: Duration = Duration::from_millis(400);
+/// How often it is sent.
 const SENDS: usize = 2;
 /// After this time, a subscription that heard nothing is tried again.
 const TRIES_AGAIN: Duration = Duration::from_secs(60);

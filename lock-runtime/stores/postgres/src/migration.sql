@@ -8,8 +8,9 @@
 -- It may be applied again at any time, and then changes nothing.
 --
 -- How it works
--- - These are the rules of lock_store::rules, whose parts have the same names here; `look` is `hear`
---   there.
+-- - These are the rules of lock_store::rules. Where a function has the name of a part there, it is
+--   the same: `hand_over`, `enter`, `has`, `mint`, and what a client calls. `look` is `hear` there.
+--   What fits, and whose turn it is, stands in `hand_over`. `leave` is another: a client ends.
 -- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
 --   its queue does so under the lock of its row in `hold`, the head row.
 -- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
@@ -43,9 +44,10 @@ BEGIN
 END
 $do$;
 
--- Whoever may create schemas could make this one first, and would own what runs here with the rights
--- of the one who applies this. So all that is there must belong to that one, or to a role of which it
--- is a member. A superuser is one of those only that were granted to it, and not by the role itself.
+-- Whoever may create schemas could make this one first, and would own what runs here with the
+-- rights of the one who applies this. So all that is there must belong to that one, or to a role of
+-- which it is a member. A superuser is one of those only that were granted to it, and not by the
+-- role itself.
 DO $do$
 DECLARE
     stranger record;
@@ -91,8 +93,8 @@ BEGIN
 END
 $do$;
 
--- No token at or below `floor` is given for a lock whose row is gone. `keeps` is how long the rows of
--- what has ended stay, and how long it is from one sweep to the next.
+-- No token at or below `floor` is given for a lock whose row is gone. `keeps` is how long the rows
+-- of what has ended stay, and how long it is from one sweep to the next.
 CREATE TABLE IF NOT EXISTS lock_store.meta (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,
@@ -123,8 +125,8 @@ CREATE TABLE IF NOT EXISTS lock_store.share (
     PRIMARY KEY (name, owner)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
--- `seen` is when the place was taken, or a request of its client asked again. `passed` is when it
--- was passed over, until its client is seen.
+-- `seen` is when the place was taken, or a request of its client asked again. `suspended` is when
+-- it was suspended, until its client is seen.
 CREATE TABLE IF NOT EXISTS lock_store.place (
     name bytea,
     number bigint,
@@ -136,12 +138,12 @@ CREATE TABLE IF NOT EXISTS lock_store.place (
     ends timestamptz NOT NULL,
     tokens integer NOT NULL,
     seen timestamptz NOT NULL,
-    passed timestamptz,
+    suspended timestamptz,
     PRIMARY KEY (name, number)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
--- These wait for whoever uses the table, as a backup, and keep all others from it meanwhile, also if
--- there is nothing to do. So that is looked up.
+-- These wait for whoever uses the table, as a backup, and keep all others from it meanwhile, also
+-- if there is nothing to do. So that is looked up.
 DO $do$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
@@ -240,8 +242,8 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- After `head`: refused while a `lock_check` is open. Nobody waits for its end under the lock of the
--- row, which others need.
+-- After `head`: refused while a `lock_check` is open. Nobody waits for its end under the lock of
+-- the row, which others need.
 CREATE OR REPLACE FUNCTION lock_store.expect_unchecked(n bytea) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -251,7 +253,7 @@ BEGIN
     END IF;
 END $$;
 
--- The last of so many new tokens, after `head`.
+-- The last of `tokens` new tokens, after `head`.
 CREATE OR REPLACE FUNCTION lock_store.mint(n bytea, tokens integer, t timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -312,8 +314,8 @@ BEGIN
 END $$;
 
 -- Gives what is free to the first places, and leaves it to them to go on after some: a commit with
--- hundreds of grants takes too long. Stops at the place of `me`: 1 there and at the end of the queue,
--- 0 before, 2 at an open `lock_check`.
+-- hundreds of grants takes too long. Stops at the place of `me`: 1 there and at the end of the
+-- queue, 0 before, 2 at an open `lock_check`.
 CREATE OR REPLACE FUNCTION lock_store.hand_over(
     n bytea, me bytea, t timestamptz,
     INOUT told bytea[], INOUT tokens bigint[], OUT turn integer
@@ -331,11 +333,11 @@ BEGIN
             RETURN;
         END IF;
         SELECT * INTO q FROM lock_store.place
-        WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+        WHERE name = n AND suspended IS NULL ORDER BY number LIMIT 1;
         IF NOT FOUND THEN
             DELETE FROM lock_store.place
-            WHERE name = n AND passed < t - interval '60 seconds' AND number = (
-                SELECT min(number) FROM lock_store.place WHERE name = n AND passed IS NOT NULL
+            WHERE name = n AND suspended < t - interval '60 seconds' AND number = (
+                SELECT min(number) FROM lock_store.place WHERE name = n AND suspended IS NOT NULL
             );
             turn := 1;
             RETURN;
@@ -350,8 +352,8 @@ BEGIN
         END IF;
         IF q.seen < t - interval '3 seconds' THEN
             -- None of its client's is forgotten before the others.
-            UPDATE lock_store.place SET passed = t
-            WHERE name = n AND client = q.client AND (number = q.number OR passed IS NOT NULL);
+            UPDATE lock_store.place SET suspended = t
+            WHERE name = n AND client = q.client AND (number = q.number OR suspended IS NOT NULL);
             CONTINUE;
         END IF;
         DELETE FROM lock_store.share WHERE name = n AND ends <= t;
@@ -438,11 +440,11 @@ END $$;
 CREATE OR REPLACE FUNCTION lock_store.look(n bytea, which bytea, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE lock_store.place SET seen = t, passed = NULL
+    UPDATE lock_store.place SET seen = t, suspended = NULL
     WHERE name = n AND number = ANY (ARRAY(
         SELECT number FROM lock_store.place
         WHERE name = n AND client = which
-          AND (seen < t - interval '500 milliseconds' OR passed IS NOT NULL)
+          AND (seen < t - interval '500 milliseconds' OR suspended IS NOT NULL)
         FOR UPDATE SKIP LOCKED));
 END $$;
 
@@ -464,9 +466,9 @@ BEGIN
     IF p IS NULL OR used IS NULL OR mine OR (h.capacity = 2147483647) <> (c = 2147483647) THEN
         RETURN false;
     END IF;
-    -- One that was passed over comes back when its client is seen, and may be the next.
+    -- One that is suspended comes back when its client is seen, and may be the next.
     SELECT * INTO q FROM lock_store.place
-    WHERE name = n AND (passed IS NULL OR client = substr(o, 1, 16)) ORDER BY number LIMIT 1;
+    WHERE name = n AND (suspended IS NULL OR client = substr(o, 1, 16)) ORDER BY number LIMIT 1;
     IF NOT FOUND THEN
         RETURN used + p > c;
     END IF;
@@ -566,7 +568,7 @@ BEGIN
         h.owner := NULL;
     END IF;
     IF queue = 2 THEN
-        UPDATE place SET seen = t, passed = NULL
+        UPDATE place SET seen = t, suspended = NULL
         WHERE name = n AND client = substr(o, 1, 16)
           AND EXISTS (SELECT 1 FROM place mine WHERE mine.name = n AND mine.owner = o);
         queued := FOUND;
@@ -638,9 +640,9 @@ BEGIN
             o, substr(o, 1, 16), p, c, span(first_lease),
             CASE WHEN wait IS NULL THEN 'infinity'::timestamptz ELSE t + span(wait) END, fences, t
         );
-        -- If places of this client were passed over, it gets them back.
-        UPDATE place SET seen = t, passed = NULL
-        WHERE name = n AND client = substr(o, 1, 16) AND passed IS NOT NULL;
+        -- Suspended places of this client come back.
+        UPDATE place SET seen = t, suspended = NULL
+        WHERE name = n AND client = substr(o, 1, 16) AND suspended IS NOT NULL;
         queued := true;
     END IF;
     SELECT * INTO remaining, holder FROM first_end(h, n, t);
@@ -944,7 +946,8 @@ BEGIN
         -- The tables are as old as the transaction's snapshot there. A change of the one who holds
         -- a lock alone changes the row, and is noticed.
         RAISE EXCEPTION USING ERRCODE = 'LK003',
-            MESSAGE = 'lock_check of a lock that is shared needs the isolation level READ COMMITTED';
+            MESSAGE =
+                'lock_check of a lock that is shared needs the isolation level READ COMMITTED';
     END IF;
     IF NOT has_row THEN
         RAISE EXCEPTION USING ERRCODE = 'LK002',
@@ -1198,8 +1201,8 @@ CREATE OR REPLACE FUNCTION lock_store.latch_leave(n bytea, o bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ DELETE FROM latch_place WHERE name = n AND owner = o $$;
 
--- A client that ends gives up its places, and what they held up goes to those behind them. Of one
--- that could not say so, they are passed over.
+-- A client that ends gives up its places, and what they held up goes to those behind them. The
+-- places of a client that could not say so are suspended.
 CREATE OR REPLACE FUNCTION lock_store.leave(
     which bytea, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
@@ -1265,8 +1268,8 @@ BEGIN
         SELECT ctid FROM place WHERE seen < old LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS removed = ROW_COUNT;
     more := more OR removed = most;
-    -- What is said of rows in other tables is looked at under the lock of the head row, in statements
-    -- of their own: they see what was done before it was locked.
+    -- What is said of rows in other tables is looked at under the lock of the head row, in
+    -- statements of their own: they see what was done before it was locked.
     removed := 0;
     FOR n IN
         SELECT name FROM hold h
@@ -1285,8 +1288,8 @@ BEGIN
     END LOOP;
     more := more OR removed = most / 5;
     -- Tokens below the clock: the next ones are above them, or above the floor if the clock is set
-    -- back. A row that is in use is left, as are those that have rows elsewhere: they are `special`,
-    -- which is looked at again when the row is locked.
+    -- back. A row that is in use is left, as are those that have rows elsewhere: they are
+    -- `special`, which is looked at again when the row is locked.
     WITH gone AS (
         DELETE FROM hold WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM hold h

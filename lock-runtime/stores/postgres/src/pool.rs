@@ -209,9 +209,8 @@ impl Pool {
         self.attempts.send_modify(|count| *count += 1);
     }
 
-    /// A statement was not answered in its time. The connection takes no more of them until it has
-    /// answered all that it has: a server goes on with a statement whose client has left, and
-    /// keeps a place for it.
+    /// A statement was not answered in its time. Its connection gets no other until it has answered
+    /// all that it has: a server goes on with a statement that its client no longer awaits.
     pub(crate) fn doubt(self: &Arc<Self>, connection: &Arc<Connection>) {
         if !connection.doubt() {
             return;

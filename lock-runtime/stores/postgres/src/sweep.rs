@@ -14,6 +14,7 @@ use crate::store::{SLACK, one};
 const LONGEST: Duration = Duration::from_secs(60);
 /// The longest time to the next one. The functions say when, and let one client sweep at a time.
 const MOST: Duration = Duration::from_secs(60);
+/// The shortest time to the next one.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// From the start on: a short program sweeps as well. After an error it is tried again, later and

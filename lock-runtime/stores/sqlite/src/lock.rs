@@ -132,7 +132,7 @@ impl LockRecord for Record<'_, '_> {
 
     fn first(&mut self) -> rusqlite::Result<Option<(Place, Waiting)>> {
         let mut row = self.step.rows.prepare_cached(
-            "SELECT * FROM place WHERE name = ?1 AND passed_over IS NULL ORDER BY number LIMIT 1",
+            "SELECT * FROM place WHERE name = ?1 AND suspended IS NULL ORDER BY number LIMIT 1",
         )?;
         row.query_row([self.name], first).optional()
     }
@@ -152,8 +152,8 @@ impl LockRecord for Record<'_, '_> {
 
     fn suspend(&mut self, place: &Place) -> rusqlite::Result<()> {
         self.change(
-            "UPDATE place SET passed_over = ?4
-             WHERE name = ?1 AND session = ?2 AND (number = ?3 OR passed_over IS NOT NULL)",
+            "UPDATE place SET suspended = ?4
+             WHERE name = ?1 AND session = ?2 AND (number = ?3 OR suspended IS NOT NULL)",
             params![self.name, place.session, place.number, self.step.now],
         )
     }
@@ -202,7 +202,7 @@ impl LockRecord for Record<'_, '_> {
         )?;
         let mut suspended = self.step.rows.prepare_cached(
             "SELECT 1 FROM place
-             WHERE name = ?1 AND session = ?2 AND passed_over IS NOT NULL",
+             WHERE name = ?1 AND session = ?2 AND suspended IS NOT NULL",
         )?;
         match suspended.exists(params![self.name, self.step.session])? {
             true => self.hear(request),
@@ -212,7 +212,7 @@ impl LockRecord for Record<'_, '_> {
 
     fn hear(&mut self, _request: &Acquire) -> rusqlite::Result<()> {
         self.change(
-            "UPDATE place SET heard = ?3, passed_over = NULL WHERE name = ?1 AND session = ?2",
+            "UPDATE place SET heard = ?3, suspended = NULL WHERE name = ?1 AND session = ?2",
             params![self.name, self.step.session, self.step.now],
         )?;
         self.forget_one()
@@ -229,8 +229,8 @@ impl LockRecord for Record<'_, '_> {
 
     fn forget_one(&mut self) -> rusqlite::Result<()> {
         self.change(
-            "DELETE FROM place WHERE name = ?1 AND passed_over < ?2 AND number = (
-                SELECT min(number) FROM place WHERE name = ?1 AND passed_over IS NOT NULL
+            "DELETE FROM place WHERE name = ?1 AND suspended < ?2 AND number = (
+                SELECT min(number) FROM place WHERE name = ?1 AND suspended IS NOT NULL
              )",
             params![self.name, self.step.now.saturating_sub(nanos(QUEUE_TTL))],
         )

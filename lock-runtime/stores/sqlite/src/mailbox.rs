@@ -43,11 +43,11 @@ impl Hearer {
         match news {
             // A datagram can be lost, and comes in no order with the replies.
             News::Granted { owner, token } => {
-                drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+                drop(listener.on_granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
             }
             News::Told(letter) => {
                 if let Some(message) = letter.message_for(&self.namespace) {
-                    listener.told(message);
+                    listener.on_message(message);
                 }
             }
         }

@@ -61,7 +61,7 @@ const TABLES: &str = "
         ends INTEGER,
         tokens INTEGER NOT NULL,
         heard INTEGER NOT NULL,
-        passed_over INTEGER,
+        suspended INTEGER,
         PRIMARY KEY (name, number)
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX place_of ON place (name, session, client, request);

@@ -119,7 +119,7 @@ fn clean(step: &mut Step<'_>, most: u64) -> rusqlite::Result<bool> {
         step.now.saturating_sub(nanos(QUEUE_TTL)),
         most,
         &["DELETE FROM place WHERE (name, number) IN (
-            SELECT name, number FROM place WHERE passed_over <= ?1 OR ends <= ?1 LIMIT ?2
+            SELECT name, number FROM place WHERE suspended <= ?1 OR ends <= ?1 LIMIT ?2
          )"],
     )?;
     for session in step.sessions()? {

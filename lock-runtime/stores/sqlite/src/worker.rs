@@ -31,7 +31,8 @@ const CLEANS_ON: Duration = Duration::from_millis(10);
 /// At most this many databases in a row.
 const ATTEMPTS: u32 = 3;
 
-/// A place asks each second. What was not asked for so long is not waited for any more.
+/// A place asks each second. A client that no place has waited for in this time is not looked at
+/// any more.
 const AWAITED: Duration = Duration::from_millis(2500);
 
 /// What the client and its thread both know.

@@ -106,7 +106,7 @@ impl Inner {
                 News::Over(session, link) => {
                     self.holds.lock().end_session(session);
                     if let Some(listener) = self.listener.upgrade() {
-                        listener.lost(link);
+                        listener.on_lost(link);
                     }
                 }
             }
@@ -250,7 +250,7 @@ impl Inner {
         let until = live.trusted_until().min(sent + trusted(first_lease));
         if let Some(listener) = self.listener.upgrade() {
             let grant = HandedOver::new(child.owner, token, Trust::Until(until));
-            drop(listener.granted(grant));
+            drop(listener.on_granted(grant));
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ super::on_every_store!(
 struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let (owner, token) = (grant.owner, grant.token);
         self.0.lock().unwrap().push((owner, token));
         WakeUp::default()

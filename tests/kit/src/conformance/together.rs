@@ -111,7 +111,7 @@ impl Deaf {
 }
 
 impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
 

@@ -176,7 +176,7 @@ impl Server {
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
 

@@ -55,7 +55,7 @@ fn expect_fixture(name: &str, today: &[String]) {
 const BASES: [(&str, u64, f64); 6] = [
     ("now", 0, 1.0),
     ("now-ms", 0, 1e3),
-    ("passed", 3_000_000_000_000_000, 1.0),
+    ("suspended", 3_000_000_000_000_000, 1.0),
     ("heard", 6_000_000_000_000_000, 1.0),
     ("heard-ms", 6_000_000_000_000_000, 1e3),
     ("now-ns", 0, 1e-3),

@@ -24,7 +24,7 @@ const TABLES: [&str; 8] = [
     "call",
 ];
 /// Columns with nanoseconds of boot time.
-const BOOT_TIMES: [&str; 4] = ["ends", "heard", "passed_over", "at"];
+const BOOT_TIMES: [&str; 4] = ["ends", "heard", "suspended", "at"];
 
 /// How long ago the machine was started.
 fn boot_seconds() -> f64 {

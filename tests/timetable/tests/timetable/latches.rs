@@ -498,10 +498,10 @@ fn a_message_for_a_wait_that_has_ended_wakes_nobody() {
         let place = seen[0].request.latch_call().unwrap().owner;
         let message = HandedOver::new(place, None, Trust::Order(Link(0)));
         let listener = store.listener.lock().unwrap().clone().unwrap();
-        assert!(listener.granted(message).0.is_some());
+        assert!(listener.on_granted(message).0.is_some());
         waits.await.unwrap().unwrap_err();
         ms(100).await;
-        assert!(listener.granted(message).0.is_none());
+        assert!(listener.on_granted(message).0.is_none());
     });
 }
 

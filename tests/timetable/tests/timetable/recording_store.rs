@@ -328,7 +328,12 @@ impl RecordingStore {
     /// Tells the client that nothing more is heard over this link.
     pub(crate) fn lose(&self, link: Link) {
         self.note(format!("link {} is lost", link.0));
-        self.listener.lock().unwrap().as_ref().unwrap().lost(link);
+        self.listener
+            .lock()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .on_lost(link);
     }
 
     /// Drops the client that is kept for its numbers at the end.
@@ -354,7 +359,7 @@ impl RecordingStore {
         let (key, asker) = (LockKey::from(key), ClientId(99));
         let listener = self.listener.lock().unwrap();
         let question = ClientMessage::WhoHolds { key, asker };
-        listener.as_ref().unwrap().told(question);
+        listener.as_ref().unwrap().on_message(question);
     }
 
     /// The notes since the last look that begin with these words.
@@ -375,7 +380,7 @@ impl RecordingStore {
             listener
                 .as_ref()
                 .unwrap()
-                .granted(HandedOver::new(owner, token, trust)),
+                .on_granted(HandedOver::new(owner, token, trust)),
         );
     }
 

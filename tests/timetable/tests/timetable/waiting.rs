@@ -713,7 +713,7 @@ fn a_grant_to_a_request_that_is_over_wakes_nobody() {
         };
         let wakes = |owner: Owner| {
             let listener = store.listener.lock().unwrap().clone().unwrap();
-            let mut woken = listener.granted(HandedOver::new(owner, None, Trust::Ask(Link(0))));
+            let mut woken = listener.on_granted(HandedOver::new(owner, None, Trust::Ask(Link(0))));
             woken.0.take().is_some()
         };
         let request = client.lock("k").wait(of(3000)).acquire();

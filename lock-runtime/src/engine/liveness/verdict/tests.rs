@@ -50,7 +50,7 @@ fn is_for(ended: Option<&String>, text: &str) -> bool {
     ended.is_some_and(|ended| ended.contains(text))
 }
 
-/// What becomes of a request with three seconds or without end, so long after it began.
+/// The verdict on a request `after` it began.
 fn judged(wait: Wait, after: Duration, said: Said, was_told_busy: bool) -> Verdict {
     let start = Instant::now();
     let budget = Budget::new(start, wait, &DEFAULTS);

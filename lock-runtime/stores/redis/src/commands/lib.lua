@@ -66,14 +66,14 @@ local function forget_one(at, time)
   -- Clients keep the time of the suspension as long as there are such places.
   if not first then from = HEARD end
   local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
-  local passed = client and was_suspended(at, client)
-  if client and (not passed or time / 1000 - passed > KEPT) then
+  local since = client and was_suspended(at, client)
+  if client and (not since or time / 1000 - since > KEPT) then
     redis.call('ZREM', at.queue, client)
   end
 end
 
--- A request that has a place asks again: its client runs, and gets back its places that were passed
--- over. Returns since when `me` waits, or nil without a place. Needs no free memory: PEXPIRE needs
+-- A request that has a place asks again: its client runs, and gets back its suspended places.
+-- Returns since when `me` waits, or nil without a place. Needs no free memory: PEXPIRE needs
 -- none, and after a script's first write neither does ZADD.
 local function hear(at, me, client, ttl, time)
   local since = redis.pcall('ZSCORE', at.queue, me)

@@ -78,13 +78,13 @@ impl Ends {
         wish
     }
 
-    /// Records a server's reply. If the part is `surely` ended, nothing is left to do there. If the
-    /// end is `over`, nothing more is done.
-    pub(super) fn record(&self, at: usize, reply: &EndReply, surely: bool, over: bool) {
+    /// Records a server's reply. If it `is_sure` that the part has ended, nothing is left to do
+    /// there. If the end `has_ended`, nothing more is done.
+    pub(super) fn record(&self, at: usize, reply: &EndReply, is_sure: bool, has_ended: bool) {
         let mut servers = self.servers.lock();
         let end = &mut servers[at];
-        end.under_way = !over;
-        if let (true, Ok(released)) = (surely, reply) {
+        end.under_way = !has_ended;
+        if let (true, Ok(released)) = (is_sure, reply) {
             end.done = Some(*released);
         }
         for listener in end.listeners.drain(..) {

@@ -76,7 +76,7 @@ impl ServerListener {
 }
 
 impl Listener for ServerListener {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         // No single server can grant the lock.
         WakeUp::default()
     }
@@ -99,9 +99,9 @@ impl Listener for ServerListener {
         }
     }
 
-    fn told(&self, message: ClientMessage) {
+    fn on_message(&self, message: ClientMessage) {
         if let Some(listener) = self.hints.listener.upgrade() {
-            listener.told(message);
+            listener.on_message(message);
         }
     }
 

@@ -182,19 +182,19 @@ impl PartEnding {
             told = true;
             let by = wish.by.unwrap_or(sent + self.command_timeout);
             let result = self.node.end(&end, by.max(sent)).await;
-            let surely = match (&result, part) {
+            let is_sure = match (&result, part) {
                 (_, RoundPart::HasNot) => true,
                 (Ok(answer), RoundPart::Unknown(link)) => answer.link == link,
                 (Ok(_), _) => true,
                 (Err(_), _) => false,
             };
-            let over = surely || sent >= self.round.until() || self.node.is_closed();
+            let has_ended = is_sure || sent >= self.round.until() || self.node.is_closed();
             let reply = result.map(|answer| answer.value);
             let reply = reply.map_err(|failure| failure.error);
             // Register before any listener is told: it may then ask once more.
             let again = ends.again.notified();
-            ends.record(self.at, &reply, surely, over);
-            if over {
+            ends.record(self.at, &reply, is_sure, has_ended);
+            if has_ended {
                 return;
             }
             // Try once more at the very end. After that, a late command counts as lost.

@@ -331,7 +331,7 @@ impl Nobody {
 }
 
 impl Listener for Nobody {
-    fn granted(&self, _: HandedOver) -> WakeUp {
+    fn on_granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
 

@@ -61,7 +61,7 @@ impl Decoder {
         &mut self.buffer[self.to..]
     }
 
-    /// So many bytes were read.
+    /// `bytes` more were read.
     pub(super) fn add(&mut self, bytes: usize) {
         self.to += bytes;
     }

@@ -16,7 +16,7 @@ use super::connection::{RespConnection, Shared};
 use super::decoder::{Decoder, Received};
 use super::socket::{Duplex, Socket};
 
-/// So many reads in a row, and then other tasks have their turn.
+/// After this many reads in a row, other tasks have their turn.
 const READS: usize = 16;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);

@@ -12,7 +12,7 @@ use super::command::Command;
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
-/// So many looks at the requests in a command's time, at least.
+/// At least this many looks at the requests in a command's time.
 const LOOKS: u32 = 8;
 /// A buffer that has grown beyond this is not kept.
 const KEPT: usize = 64 << 10;
@@ -255,7 +255,7 @@ impl RequestQueue {
         Some(std::mem::replace(&mut self.out, spare))
     }
 
-    /// So many of these bytes were written. True if all were.
+    /// `written` of these bytes were written. True if all were.
     pub(super) fn put_back(&mut self, mut taken: Vec<u8>, written: usize) -> bool {
         self.is_writing = false;
         self.written += written as u64;

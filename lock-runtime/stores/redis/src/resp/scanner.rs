@@ -129,7 +129,8 @@ impl Scanner {
         Ok(None)
     }
 
-    /// One value has ended, or begins and has so many inside. Whether it was the whole reply.
+    /// A value has ended, or begins with `inside` values in it. Returns whether the whole reply has
+    /// ended.
     fn finish_value(&mut self, inside: usize) -> Result<bool, Unreadable> {
         self.values = self.values.saturating_add(inside);
         expect_at_most(self.values, MOST_VALUES, "values")?;

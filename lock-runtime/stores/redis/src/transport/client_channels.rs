@@ -7,7 +7,8 @@ use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Namespace};
 use super::messages;
 use crate::names::{Prefix, client_channel};
 
-/// So many namespaces of views are listened on: beyond that, a client is not known by name there.
+/// At most this many namespaces of views are listened on. Beyond, the client is not known by name
+/// there.
 const MOST_VIEWS: usize = 1024;
 
 /// The channels of one client: one in its own namespace, and one for each view that it uses.

@@ -23,7 +23,7 @@ use crate::resp::{self, Limits};
 use crate::topology::progress::Progress;
 use crate::topology::unreached;
 
-/// So many commands in a row without an answer, and the connection is replaced.
+/// After this many commands in a row without an answer, the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
 #[derive(Clone, Debug)]
 enum ConnectionState {
@@ -213,8 +213,8 @@ impl Connection {
         Err(without_effect(error))
     }
 
-    /// Whether somebody waits for a connection, or has most likely not stopped to need one: who
-    /// gave up asks again after a pause, which ends as soon as there is one.
+    /// True if somebody waits for a connection, or gave up so lately that it will ask again: its
+    /// pause ends when there is one.
     pub(super) fn is_wanted(&self) -> bool {
         let pauses = |at| self.context.clock.now() <= at + BACKOFF_MAX;
         self.state.receiver_count() > 0 || self.given_up_at.lock().is_some_and(pauses)

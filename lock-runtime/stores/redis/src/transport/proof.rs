@@ -21,8 +21,9 @@ const PROOF: &str = "1 proof";
 /// How long its message may take after the server has said that it is published: it comes right
 /// behind that word.
 const COMES_WITHIN: Duration = Duration::from_millis(100);
+/// How often it is sent.
 const SENDS: u32 = 2;
-/// So soon after a connection is up it is known.
+/// After this time on a connection that is up, it is known whether messages come.
 pub(crate) const KNOWN_WITHIN: Duration = Duration::from_millis(400);
 /// The pause after a server that is loading, or is paused, has published nothing.
 const AGAIN: Duration = Duration::from_millis(250);

@@ -40,7 +40,7 @@ impl ConnectionEvents for PushHandler {
             // Nothing else comes this way, and no grant.
             let message = self.of_client(channel, payload);
             if let (Some(message), Some(listener)) = (message, self.listener.upgrade()) {
-                listener.told(message);
+                listener.on_message(message);
             }
             return;
         }
@@ -92,8 +92,8 @@ impl PushHandler {
     }
 
     fn granted(&self, channel: &[u8], payload: &[u8]) {
-        // A message of a connection that was replaced may be older than replies of the new one; a
-        // message of a node that no longer has the slot, than replies of the node that has it.
+        // A message over a connection that was replaced, or from a node that has lost the slot, may
+        // be older than the replies that count now.
         let current = self.connection.upgrade();
         let current = current.is_some_and(|connection| connection.link() == self.link);
         let believed = || self.is_sole_granter.as_ref().is_none_or(|it| it(channel));
@@ -106,7 +106,7 @@ impl PushHandler {
                 true => Trust::Ask(self.link),
                 false => Trust::Order(self.link),
             };
-            drop(listener.granted(HandedOver::new(owner, token, trust)));
+            drop(listener.on_granted(HandedOver::new(owner, token, trust)));
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::resp::{Limits, RespConnection};
 /// views are not known (beyond 1,024), whoever waits uses it each second.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// So many end in one piece. Who begins to listen waits for one piece at most.
+/// At most this many end in one piece. Who begins to listen waits for one piece at most.
 const END_AT_ONCE: usize = 64;
 
 /// What is heard over one connection.

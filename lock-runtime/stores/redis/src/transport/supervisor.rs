@@ -32,7 +32,7 @@ use crate::topology::server::Addresses;
 use crate::topology::unreached;
 use crate::{errors, random};
 
-/// A new connection listens at once on so many channels, at most.
+/// A new connection listens on all channels at once if they are no more than this, else on none.
 const RESUBSCRIBED: usize = 16;
 
 /// The longest pause between two attempts to connect while somebody waits for a connection.
@@ -179,7 +179,7 @@ impl Supervisor {
         }
     }
 
-    /// Leaves the server alone for so long, or for less if somebody waits for a connection.
+    /// Leaves the server alone for `backoff`, or for less if somebody waits for a connection.
     async fn rest(&self, backoff: Duration) {
         let clock = &self.context.clock;
         let until = clock.now() + backoff;

@@ -37,8 +37,8 @@ impl Stored {
         let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
             for i = 1, #all, 2 do
                 local in_millis = all[i + 1] - 6000000000000000
-                local passed_over = in_millis > 0 and in_millis < 100000000000000
-                local by = ARGV[1] / (passed_over and 1000 or 1)
+                local suspended = in_millis > 0 and in_millis < 100000000000000
+                local by = ARGV[1] / (suspended and 1000 or 1)
                 redis.call('ZADD', KEYS[1], all[i + 1] - by, all[i])
             end";
         let by = by.to_string();

@@ -185,7 +185,7 @@ impl Wires {
             .note(format_args!("c{client} cut from s{number}: {why}"));
         self.disturbed(delay);
         match (&*self.world.servers, self.lines.upgrade()) {
-            ([_, _, ..], Some(lines)) => lines.lost(link),
+            ([_, _, ..], Some(lines)) => lines.on_lost(link),
             _ => self.recheck(),
         }
         let wires = Arc::downgrade(self);

@@ -14,7 +14,7 @@ use crate::world::now;
 pub(crate) struct Told(pub(crate) Weak<Wires>);
 
 impl Listener for Told {
-    fn granted(&self, grant: HandedOver) -> WakeUp {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let (owner, token) = (grant.owner, grant.token);
         if let Some(wires) = self.0.upgrade() {
             wires.push(owner, token);
@@ -70,7 +70,7 @@ impl Wires {
         let lines = Weak::clone(&self.lines);
         let deliver = move || {
             if let Some(lines) = lines.upgrade() {
-                drop(lines.granted(HandedOver::new(owner, token, Trust::Order(link))));
+                drop(lines.on_granted(HandedOver::new(owner, token, Trust::Order(link))));
             }
         };
         let _ = wire.to_client.send(Parcel {
