@@ -35,45 +35,29 @@ fn version() -> String {
     std::env::var("REDISSON_VERSION").unwrap_or_else(|_| VERSIONS[0].to_owned())
 }
 
+/// Fetches the jars of a version to a folder and compiles the worker there: `FOLDER VERSION SOURCE`.
+const PREPARE: &str = r#"
+    test -e "$0/redisson-$1.jar" ||
+        mvn -q -B -f "$2/pom.xml" "-Dredisson=$1" dependency:copy-dependencies \
+            "-DoutputDirectory=$0" || exit 1
+    test "$0/RedissonWorker.class" -nt "$2/RedissonWorker.java" ||
+        javac -d "$0" -cp "$0/*" "$2/RedissonWorker.java"
+"#;
+
 /// Redisson's jars and the worker. `None` where neither they nor Maven and a compiler for Java are.
 fn class_path(version: &str) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // Tests in other threads and processes make the same.
-    let lock = std::fs::File::create(target.join("redisson-jars.lock")).unwrap();
-    lock.lock().unwrap();
     let folder = target.join(format!("redisson-{version}"));
-    let source = format!("{FOLDER}/RedissonWorker.java");
-    let class = folder.join("RedissonWorker.class");
-    let changed = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
-    if changed(&class) > changed(Path::new(&source)) {
-        return Some(folder);
-    }
-    let quietly = |program: &str, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(arguments).stdout(Stdio::null());
-        let status = command.stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    let folder_name = folder.to_str()?;
-    if !folder.join(format!("redisson-{version}.jar")).exists() {
-        let pom = format!("{FOLDER}/pom.xml");
-        let version = format!("-Dredisson={version}");
-        let output = format!("-DoutputDirectory={folder_name}");
-        let copy = [
-            "-q",
-            "-B",
-            "-f",
-            &pom,
-            &version,
-            "dependency:copy-dependencies",
-            &output,
-        ];
-        if !quietly("mvn", &copy) {
-            return None;
-        }
-    }
-    let jars = format!("{folder_name}/*");
-    quietly("javac", &["-d", folder_name, "-cp", &jars, &source]).then_some(folder)
+    // Tests in other threads and processes make the same.
+    let prepared = Command::new("flock")
+        .arg(target.join("redisson-jars.lock"))
+        .args(["sh", "-c", PREPARE, folder.to_str()?, version, FOLDER])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    prepared
+        .is_ok_and(|status| status.success())
+        .then_some(folder)
 }
 
 /// A service in Java.

@@ -1,8 +1,8 @@
 -- What the scripts for locks as Redisson keeps them have in common.
 --
--- A lock is a hash whose TTL is the lease. The field of a holder is `<UUID of its client>:<thread>`.
--- Its value counts how often that one holds it. A thread whose number begins with 0 is a request of
--- lock-runtime, which holds once, however often its command is repeated.
+-- A lock is a hash whose TTL is the lease. The field of a holder is its client and its thread,
+-- `UUID:thread`. Its value counts how often that one holds it. A thread whose number begins with 0
+-- is a request of lock-runtime, which holds once, however often its command is repeated.
 local ZERO = '%x%x%x%x'
 local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-'
   .. ZERO .. ZERO .. ZERO .. ':.'
