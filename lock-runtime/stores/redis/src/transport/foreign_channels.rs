@@ -95,7 +95,7 @@ impl ForeignChannels {
             return true;
         };
         if let Some(owner) = owner {
-            drop(listener.granted(HandedOver::new(owner, None, Trust::Ask(link))));
+            drop(listener.on_granted(HandedOver::new(owner, None, Trust::Ask(link))));
             return true;
         }
         for key in keys {
