@@ -229,6 +229,8 @@ async fn tls_asks_for_certificates_of_both() {
     let builder = || LockClient::builder().url(&url);
     let client = builder()
         .tls(ca().identity_pem(certificate.clone(), key.clone()))
+        // It listens, and may have no leader yet.
+        .connect_timeout(Duration::from_secs(20))
         .connect()
         .await
         .unwrap();

@@ -74,8 +74,9 @@ impl SessionTrust {
 
     /// A request was answered.
     pub(crate) fn answer(&mut self, sent: Instant, now: Instant) {
-        // For whatever is sent from now on, the second is as good, and newer.
-        while self.answered.get(1).is_some_and(|it| it.passed_on <= now) {
+        // Requests are answered in their order. For all that was sent after this one, the second is
+        // as good, and newer.
+        while self.answered.get(1).is_some_and(|it| it.passed_on <= sent) {
             self.answered.pop_front();
         }
         let passed_on = now + self.passes_on;
@@ -129,6 +130,19 @@ mod tests {
         assert!(trust.answered.len() < 10, "{}", trust.answered.len());
         trust.prove(start + 1_000 * SECOND);
         assert_eq!(trust.until(), start + 996 * SECOND + trusted(TIMEOUT));
+    }
+
+    #[test]
+    fn writes_that_are_answered_later_than_others_are_sent_prove_as_much() {
+        let start = Instant::now();
+        let mut trust = SessionTrust::begin(start, TIMEOUT, Some(TICK));
+        for second in 1..=100 {
+            let (sent, now) = (start + second * SECOND, start + (second + 3) * SECOND);
+            trust.prove(sent);
+            trust.answer(sent, now);
+        }
+        // Three seconds until it was answered, and two ticks.
+        assert_eq!(trust.until(), start + 93 * SECOND + trusted(TIMEOUT));
     }
 
     #[test]
