@@ -35,7 +35,7 @@ fn version() -> String {
     std::env::var("REDISSON_VERSION").unwrap_or_else(|_| VERSIONS[0].to_owned())
 }
 
-/// Fetches the jars of a version to a folder and compiles the worker there: `FOLDER VERSION SOURCE`.
+/// Fetches the jars of a version and compiles the worker beside them: `FOLDER VERSION SOURCE`.
 const PREPARE: &str = r#"
     test -e "$0/redisson-$1.jar" ||
         mvn -q -B -f "$2/pom.xml" "-Dredisson=$1" dependency:copy-dependencies \
