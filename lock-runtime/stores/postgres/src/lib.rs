@@ -7,8 +7,8 @@
 //!
 //! - Time is the server's. A statement that was given up is not carried out after its deadline.
 //! - A client has a few connections, so that commits of independent keys share their write to disk.
-//! - In a session that may be a pooler's, no statement has a name, and one is carried out at a time:
-//!   pgbouncer in transaction mode may stand between.
+//! - In a session that may be a pooler's, no statement has a name, and one is carried out at a
+//!   time: pgbouncer in transaction mode may stand between.
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 

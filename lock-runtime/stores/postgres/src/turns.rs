@@ -1,10 +1,9 @@
 //! [`Turns`]: a session that may be a pooler's carries out one statement at a time.
 //!
 //! A pooler gives each transaction to any session. There, a name stands for whatever some other
-//! process prepared under it, so there no statement has a name. One without a name is sent with its text,
-//! its parameters and its end at once, which a pooler leaves together as long as nothing else is
-//! under way: before 1.21, pgbouncer lets a session go at the end of one statement although a part
-//! of the next one is in it already.
+//! process prepared under it, so there no statement has one. A statement without a name is sent in
+//! one piece. A pooler keeps the piece together only while nothing else is under way: before 1.21,
+//! pgbouncer gives the session away at the end of one statement although part of the next has come.
 
 use std::sync::Arc;
 
