@@ -17,8 +17,10 @@ pub(crate) use lock_store::timing::backoff;
 /// too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// The shortest pause between looks at a key of a client without a queue.
-const FOREIGN_LEAST: Duration = Duration::from_millis(10);
+const FOREIGN_LEAST: Duration = Duration::from_millis(2);
 /// The longest pause between looks at a value that such a client wrote a moment ago.
+const FOREIGN_FIRST: Duration = Duration::from_millis(10);
+/// The longest pause between looks at a value that is as old as this, and older.
 const FOREIGN_MOST: Duration = Duration::from_millis(50);
 /// The pause between looks at a value that has been there for [`FOREIGN_LASTS`].
 const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
@@ -166,12 +168,14 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since
-/// then. `scattered` is any number: it makes the time between looks vary.
+/// then. The longer it lasts, the longer it is expected to. `scattered` is any number: it makes the
+/// time between looks vary.
 pub(crate) fn recheck_beside_foreign(now: Instant, since: Instant, scattered: u64) -> Instant {
-    if now.saturating_duration_since(since) >= FOREIGN_LASTS {
+    let age = now.saturating_duration_since(since);
+    if age >= FOREIGN_LASTS {
         return now + FOREIGN_SELDOM;
     }
-    let most = FOREIGN_MOST - FOREIGN_LEAST;
+    let most = age.clamp(FOREIGN_FIRST, FOREIGN_MOST) - FOREIGN_LEAST;
     let more = scattered % u64::try_from(most.as_micros()).unwrap_or(1);
     now + FOREIGN_LEAST + Duration::from_micros(more)
 }

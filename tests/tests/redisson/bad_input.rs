@@ -116,7 +116,11 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
         ("redis://h?layout=curator", None, "`redisson`"),
         ("memory:", Some(Layout::Redisson), "not on this engine"),
         ("memory:?layout=redisson", None, "not on this engine"),
-        ("postgres://h/d?layout=redisson", None, "not on this engine"),
+        (
+            "postgres://u:p@h/d?layout=redisson",
+            None,
+            "not on this engine",
+        ),
         (
             "sqlite:///tmp/none?layout=redisson",
             None,
