@@ -107,8 +107,14 @@ impl Revocations {
         }
     }
 
-    pub(super) fn answered(&self, owner: Owner) -> Option<Answered> {
-        self.asked.lock().get(&owner)?.answered.clone()
+    /// What the client of a hold has said last to who wants the end of it, or of `only` this
+    /// client's. An answer to another demand may come late, or twice: that it is another client's
+    /// counts for a demand that meant another name.
+    pub(super) fn answered(&self, owner: Owner, only: Option<&str>) -> Option<Answered> {
+        let known = self.asked.lock().get(&owner)?.answered.clone()?;
+        let is_meant = only.is_none_or(|only| *only == *known.name);
+        let is_of_another = known.answer == RevokeAnswer::IsAnother && is_meant;
+        (!is_of_another).then_some(known)
     }
 }
 
@@ -123,5 +129,35 @@ impl Drop for Listening<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_a_demand_that_meant_another_client_does_not_count() {
+        let (revocations, _demands) = Revocations::new();
+        let owner = Owner {
+            client: ClientId(1),
+            request: 1,
+        };
+        let _listening = revocations.listen(std::iter::once(owner));
+        let tell = |answer| {
+            revocations.told(ClientMessage::Revoking {
+                key: LockKey::from("k"),
+                owner,
+                name: Box::from("b"),
+                answer,
+            });
+        };
+        let counts = |only| revocations.answered(owner, only).is_some();
+        tell(RevokeAnswer::IsAnother);
+        assert!(counts(Some("c")));
+        assert!(!counts(Some("b")));
+        assert!(!counts(None));
+        tell(RevokeAnswer::Stops);
+        assert!(counts(Some("b")) && counts(None));
     }
 }

@@ -73,9 +73,9 @@ impl Engine {
         loop {
             self.demand(&key, &mut left, only.as_deref()).await;
             let heard = self.revocations.answer_came.notified();
-            left.retain(|one| !self.is_another(one, only.is_some()));
+            left.retain(|one| !self.is_another(one, only.as_deref()));
             let now = self.clock.now();
-            if left.iter().all(|one| self.is_settled(one)) || now >= by {
+            if left.iter().all(|one| self.is_settled(one, only.as_deref())) || now >= by {
                 break;
             }
             let next = (now + look).min(by);
@@ -93,7 +93,10 @@ impl Engine {
         }
         Ok(Revocation {
             released,
-            left: left.iter().map(|one| self.still_held(one)).collect(),
+            left: left
+                .iter()
+                .map(|one| self.still_held(one, only.as_deref()))
+                .collect(),
         })
     }
 
@@ -113,7 +116,8 @@ impl Engine {
             let Some(owner) = one.owner() else { continue };
             let now = self.clock.now();
             let is_early = one.asked.is_some_and(|at| now < at + REPEAT);
-            let known = self.revocations.answered(owner).map(|known| known.answer);
+            let known = self.revocations.answered(owner, only);
+            let known = known.map(|known| known.answer);
             let is_final = known.is_some_and(|answer| answer != RevokeAnswer::HasNone);
             if is_early || is_final {
                 continue;
@@ -139,26 +143,26 @@ impl Engine {
     }
 
     /// Whether nothing more is to be expected of it.
-    fn is_settled(&self, one: &ToRevoke) -> bool {
+    fn is_settled(&self, one: &ToRevoke, only: Option<&str>) -> bool {
         one.owner().is_none_or(|owner| {
-            let known = self.revocations.answered(owner);
+            let known = self.revocations.answered(owner, only);
             known.is_some_and(|known| known.answer == RevokeAnswer::Refuses)
         })
     }
 
     /// Whether another client was meant.
-    fn is_another(&self, one: &ToRevoke, is_named: bool) -> bool {
-        is_named
+    fn is_another(&self, one: &ToRevoke, only: Option<&str>) -> bool {
+        only.is_some()
             && one.owner().is_none_or(|owner| {
-                let known = self.revocations.answered(owner);
+                let known = self.revocations.answered(owner, only);
                 known.is_some_and(|known| known.answer == RevokeAnswer::IsAnother)
             })
     }
 
-    fn still_held(&self, one: &ToRevoke) -> StillHeld {
+    fn still_held(&self, one: &ToRevoke, only: Option<&str>) -> StillHeld {
         let known = one
             .owner()
-            .and_then(|owner| self.revocations.answered(owner));
+            .and_then(|owner| self.revocations.answered(owner, only));
         let why = match (&one.found, &known) {
             (FoundHolder::Owner { kept: true, .. }, _) => WhyHeld::Kept,
             (FoundHolder::Foreign(_), _) => WhyHeld::Foreign,
