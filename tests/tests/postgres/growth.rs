@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::Rate;
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::{PostgresServer, eventually, eventually_within};
 use tokio::task::JoinSet;
 
 use crate::{builder, client};
@@ -82,7 +82,9 @@ async fn an_idle_database_is_cleaned_also_by_a_client_whose_connections_have_end
     let _client = client.connect().await.unwrap();
     server.end_connections().await;
     server.run(ENDED).await;
-    eventually("all is removed", async || rows(&server).await == 0).await;
+    // After each failure it is tried later, up to a minute.
+    let limit = Duration::from_secs(150);
+    eventually_within(limit, "all is removed", async || rows(&server).await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
