@@ -72,6 +72,8 @@ use crate::observe::Stats;
 pub(crate) struct Engine {
     /// The one that made it.
     process: u32,
+    /// Why it could not be started, if so.
+    refusal: Option<Box<str>>,
     clock: Clock,
     store: Arc<dyn Store>,
     capabilities: Capabilities,
@@ -237,7 +239,7 @@ impl fmt::Debug for Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if self.is_forked() {
+        if self.has_no_thread() {
             return;
         }
         self.watchdog.close();
@@ -253,14 +255,17 @@ impl Drop for Engine {
 /// and each release, before any lock is taken that another thread may have had at the fork. It
 /// costs one short system call.
 impl Engine {
-    /// Whether this is a copy, in a child process.
-    fn is_forked(&self) -> bool {
-        std::process::id() != self.process
+    /// Whether its thread is not there: in a child process, or since it could not be started.
+    fn has_no_thread(&self) -> bool {
+        self.refusal.is_some() || std::process::id() != self.process
     }
 
-    /// Refuses everything in a child process.
+    /// Refuses everything without a thread.
     fn check_process(&self) -> Result<(), LockError> {
-        if self.is_forked() {
+        if let Some(reason) = &self.refusal {
+            return Err(LockError::config(&**reason));
+        }
+        if self.has_no_thread() {
             return Err(LockError::config(
                 "the client was made before a fork, and its thread is not in this process; \
                  connect in the child",

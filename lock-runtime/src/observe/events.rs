@@ -44,7 +44,7 @@ impl Events {
         observers: Vec<Arc<dyn Observer>>,
     ) -> std::io::Result<Self> {
         if observers.is_empty() {
-            return Ok(Self(None));
+            return Ok(Self::none());
         }
         let all = Arc::new(Observers {
             client,
@@ -60,6 +60,11 @@ impl Events {
             later,
             overflowed: AtomicBool::new(false),
         }))))
+    }
+
+    /// For nobody.
+    pub(crate) fn none() -> Self {
+        Self(None)
     }
 
     /// Whether anybody wants to know.

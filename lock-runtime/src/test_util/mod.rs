@@ -24,9 +24,9 @@ impl LockClient {
     /// runtime. So give it to annotated functions with [`scope`](Self::scope), and
     /// [`install`](Self::install) no such client.
     ///
-    /// # Panics
-    /// If there is no runtime whose clock is paused here: a client that took real time would not
-    /// show what the test asks.
+    /// If there is no runtime whose clock is paused here, each call is
+    /// [`LockError::Config`](crate::LockError::Config): a client that took real time would not show
+    /// what the test asks.
     ///
     /// # Examples
     /// ```
@@ -44,17 +44,12 @@ impl LockClient {
     /// }
     /// ```
     #[must_use]
-    #[track_caller]
-    #[expect(
-        clippy::panic,
-        reason = "as `tokio::time::advance`, which panics without a paused clock"
-    )]
     pub fn in_memory_paused() -> Self {
         let Some(runtime) = Clock::paused_runtime() else {
-            panic!(
-                "`LockClient::in_memory_paused` follows a paused clock, and there is none here: \
-                 write `#[tokio::test(start_paused = true)]`, or call `tokio::time::pause()` \
-                 before it"
+            return Self::unusable(
+                "`LockClient::in_memory_paused` follows a paused clock, and there is none where it \
+                 was called: write `#[tokio::test(start_paused = true)]`, or call \
+                 `tokio::time::pause()` before it",
             );
         };
         LockClientBuilder::for_one_process()
@@ -66,9 +61,6 @@ impl LockClient {
     /// lock that is lost or held by somebody else. In a runtime whose clock is paused the client
     /// follows that clock, as [`in_memory_paused`](Self::in_memory_paused). Needs the feature
     /// `test-util`.
-    ///
-    /// # Panics
-    /// As [`in_memory`](Self::in_memory).
     ///
     /// # Examples
     /// See [`Faults`].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::ConfigError;
 
 /// A namespace that can't nest in another. It may be empty.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace(Arc<str>);
 
 impl Namespace {

@@ -1,6 +1,5 @@
 //! A client that follows the paused clock.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use lock_runtime::{LockClient, LockError, LostReason, Rate, distributed_lock};
@@ -128,17 +127,40 @@ async fn annotated_functions_follow_a_clock_that_is_paused_later_in_the_test() {
 }
 
 #[test]
-fn without_a_paused_clock_it_says_what_to_write() {
+fn without_a_paused_clock_each_call_says_what_to_write() {
     let running = Builder::new_current_thread().enable_all().build().unwrap();
     let several = Builder::new_multi_thread().enable_all().build().unwrap();
-    for runtime in [None, Some(running), Some(several)] {
-        let panicked = catch_unwind(AssertUnwindSafe(|| match &runtime {
+    for made_in in [None, Some(&running), Some(&several)] {
+        let client = match made_in {
             Some(runtime) => runtime.block_on(async { LockClient::in_memory_paused() }),
             None => LockClient::in_memory_paused(),
-        }));
-        let said = panicked.unwrap_err();
-        let said = said.downcast_ref::<&str>().unwrap();
-        assert!(said.contains("start_paused = true"), "{said}");
+        };
+        running.block_on(async {
+            let (latch, read) = (client.latch("l"), client.rw_lock("rw").read());
+            let rate = client.rate_limiter("r", Rate::per_second(1));
+            for said in [
+                client.lock("k").acquire().await.map(drop),
+                client.lock("k").try_acquire().await.map(drop),
+                client.lock("k").run(async {}).await,
+                client
+                    .lock("k")
+                    .lead(async |_| Ok::<_, LockError>(()))
+                    .await
+                    .map(drop),
+                read.acquire().await.map(drop),
+                rate.acquire().await,
+                latch.count_down().await.map(drop),
+                client.inspect("k").await.map(drop),
+                client.health().await.map(drop),
+            ] {
+                let said = said.unwrap_err();
+                assert!(matches!(said, LockError::Config { .. }), "{said:?}");
+                assert!(said.to_string().contains("start_paused = true"), "{said}");
+            }
+            assert_eq!(client.stats().held, 0);
+            client.shutdown(MINUTE).await;
+            client.closing().await;
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! From settings to a client: they are checked, the store of the URL is opened, and the engine
 //! started.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
@@ -151,14 +152,54 @@ impl LockClientBuilder {
     fn start(self) -> Result<(LockClient, Arc<dyn Store>, Events), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
-        let mut runtime = self.runtime()?;
+        let runtime = self.runtime()?;
+        let name: Arc<str> = self.own_name().into();
+        let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
+        let told = events.clone();
+        let start = EngineStart {
+            namespace,
+            id,
+            name,
+            runtime,
+            events,
+            refusal: None,
+        };
+        let (client, opened) = self.start_engine(start, |context| {
+            let store = self.open(context)?;
+            match store
+                .capabilities()
+                .refusal(Wish::Lease(self.defaults.lease))
+            {
+                Some(reason) => Err(LockError::config(reason)),
+                None => Ok(store),
+            }
+        })?;
+        let clock = client.engine().clock().clone();
+        let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
+        clock.spawn(diagnosis);
+        if client.in_process {
+            log_in_process();
+        }
+        Ok((client, opened, told))
+    }
+
+    fn start_engine<E>(
+        &self,
+        start: EngineStart,
+        open: impl FnOnce(StoreContext) -> Result<Arc<dyn Store>, E>,
+    ) -> Result<(LockClient, Arc<dyn Store>), E> {
+        let EngineStart {
+            namespace,
+            id,
+            name,
+            mut runtime,
+            events,
+            refusal,
+        } = start;
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::default();
         let numbers = RequestNumbers::new(id, self.may_use_chance());
-        let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
-        let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
-        let told = events.clone();
         let (revocations, demands) = Revocations::new();
         let messages = Messages::new(local_queues, numbers, names, revocations, events.clone());
         let messages = Arc::new(messages);
@@ -168,12 +209,9 @@ impl LockClientBuilder {
         context.timeouts = self.timeouts();
         context.layout = self.chosen_layout();
         events.record_later(None, |recorder| recorder.record(What::Started));
-        let store = self.open(context)?;
-        let can = store.capabilities();
-        if let Some(reason) = can.refusal(Wish::Lease(self.defaults.lease)) {
-            return Err(LockError::config(reason));
-        }
-        let opened = Arc::clone(&store);
+        let opened = open(context)?;
+        let can = opened.capabilities();
+        let store = Arc::clone(&opened);
         let store: Arc<dyn Store> = match events.are_wanted() {
             true => ObservedStore::new(store, clock.clone(), events, thread::is_own),
             false => store,
@@ -191,17 +229,10 @@ impl LockClientBuilder {
             namespace,
             defaults,
             end,
+            refusal,
         );
         runtime.run(task);
-        let clock = engine.clock().clone();
-        let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
-        clock.spawn(diagnosis);
-        let in_process = self.is_in_process();
-        if in_process {
-            log_in_process();
-        }
-        let client = LockClient::new(engine, in_process);
-        Ok((client, opened, told))
+        Ok((LockClient::new(engine, self.is_in_process()), opened))
     }
 
     fn chosen_layout(&self) -> Layout {
@@ -385,7 +416,21 @@ fn given_twice(option: &str) -> LockError {
 }
 
 fn no_thread(error: io::Error) -> LockError {
-    LockError::config(format!("the client's thread can't be started: {error}"))
+    LockError::config(format!(
+        "the client's thread can't be started: {error}; allow the process more open files \
+         (`ulimit -n`) or threads (`ulimit -u`)"
+    ))
+}
+
+/// What an engine starts with, besides its settings.
+struct EngineStart {
+    namespace: Namespace,
+    id: ClientId,
+    name: Arc<str>,
+    runtime: Runtime,
+    events: Events,
+    /// Why each call is refused, if it is.
+    refusal: Option<Box<str>>,
 }
 
 /// Where an engine's tasks run.
@@ -418,25 +463,41 @@ fn client_id() -> Result<ClientId, LockError> {
 impl LockClient {
     /// A client of a store of its own in this process: for trying things out, and for tests.
     ///
-    /// # Panics
-    /// If the operating system gives no thread or no random numbers.
+    /// If the operating system gives no thread or no random numbers, each call of this client is
+    /// [`LockError::Config`], which says so.
     #[must_use]
     pub fn in_memory() -> Self {
         LockClientBuilder::for_one_process().in_this_process()
+    }
+
+    /// A client that has no thread and refuses each call for this reason.
+    pub(crate) fn unusable(reason: &str) -> Self {
+        let builder = LockClientBuilder::for_one_process();
+        let start = EngineStart {
+            namespace: Namespace::default(),
+            id: ClientId(0),
+            name: builder.own_name().into(),
+            runtime: Runtime {
+                clock: Clock::new(thread::ended_runtime()),
+                work: None,
+                end: None,
+            },
+            events: Events::none(),
+            refusal: Some(reason.into()),
+        };
+        let open = |context| Ok::<_, Infallible>(MemoryStore::new().connect(context));
+        let Ok((client, _)) = builder.start_engine(start, open);
+        client
     }
 }
 
 impl LockClientBuilder {
     /// A client whose store is in this process, for which nothing but the operating system can
     /// fail.
-    #[expect(
-        clippy::panic,
-        reason = "as `std::thread::spawn`, which panics when there is no thread to be had"
-    )]
     pub(crate) fn in_this_process(self) -> LockClient {
-        match self.connect_lazy() {
-            Ok(client) => client,
-            Err(error) => panic!("{error}"),
-        }
+        self.connect_lazy().unwrap_or_else(|error| match error {
+            LockError::Config { message } => LockClient::unusable(&message),
+            other => LockClient::unusable(&other.to_string()),
+        })
     }
 }

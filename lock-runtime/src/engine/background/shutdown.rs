@@ -18,7 +18,7 @@ impl Engine {
     /// go on until they are released, and then the background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
-        if self.is_forked() {
+        if self.has_no_thread() {
             return;
         }
         self.local_queues.wake_all();

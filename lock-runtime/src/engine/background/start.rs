@@ -26,6 +26,7 @@ use crate::engine::who_holds::answer_questions;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
+    #[expect(clippy::too_many_arguments, reason = "what the builder has made, once")]
     pub(crate) fn new(
         clock: Clock,
         store: Arc<dyn Store>,
@@ -34,6 +35,7 @@ impl Engine {
         namespace: Namespace,
         defaults: Defaults,
         end: Option<ThreadEnd>,
+        refusal: Option<Box<str>>,
     ) -> (Arc<Self>, UndoTask) {
         let timeout = defaults.command_timeout;
         let observed = Arc::clone(&messages.observed);
@@ -55,6 +57,7 @@ impl Engine {
         );
         let engine = Arc::new(Self {
             process: std::process::id(),
+            refusal,
             clock,
             capabilities: store.capabilities(),
             store,

@@ -63,6 +63,19 @@ pub(crate) fn start(
     Ok((handle, work, end))
 }
 
+/// A runtime that has ended, and drops each task that it is given: for a client without a thread.
+/// Without drivers it opens nothing, so that nothing is there that could fail.
+pub(crate) fn ended_runtime() -> Handle {
+    loop {
+        if let Ok(runtime) = Builder::new_current_thread().build() {
+            let handle = runtime.handle().clone();
+            // It may be dropped in an executor, where it must not wait for anything.
+            runtime.shutdown_background();
+            return handle;
+        }
+    }
+}
+
 /// Waits, when the last of a client is dropped, for what is under way: a release must not be lost
 /// with the process that ends right after it. For one command's time at most, and never in an
 /// executor. There the wait is put off to the end of the thread, which is the end of the process

@@ -92,7 +92,7 @@ impl Engine {
             return;
         }
         // A shutdown does not close the store before the undo task knows of it.
-        if self.is_forked() {
+        if self.has_no_thread() {
             return;
         }
         let _active = Active::enter(&*self.active);
