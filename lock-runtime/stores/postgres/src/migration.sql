@@ -1228,7 +1228,9 @@ END $$;
 -- told so goes on. For all others, there is nothing to do until so much time has passed again.
 CREATE OR REPLACE FUNCTION lock_store.sweep() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms'
+-- A plan that was kept since the tables were empty compares each row with all that are removed.
+SET plan_cache_mode = 'force_custom_plan' AS $$
 DECLARE
     most CONSTANT integer := 5000;
     t timestamptz := clock_timestamp();

@@ -46,10 +46,13 @@ async fn a_store_that_stands_still_is_unavailable_and_never_busy(store: Backend)
     assert_unavailable(client.health().await);
     store.resume();
     // Members of a cluster may elect a leader first.
-    eventually("it answers again", async || {
-        client.lock("free").run(async {}).await.is_ok()
+    let other = store.client().await;
+    eventually("the store serves again", async || {
+        other.lock("another").run(async {}).await.is_ok()
     })
     .await;
+    let free = client.lock("free").wait(Duration::from_secs(30));
+    free.acquire().await.unwrap().release().await.unwrap();
     // It was renewed again, or is lost by now; in either case its key becomes free.
     let _ = held.release().await;
     store.until_empty().await;
