@@ -36,6 +36,11 @@ const UNLISTENS: usize = 8;
 /// The time for each of these sessions.
 const UNLISTENS_WITHIN: Duration = Duration::from_millis(100);
 
+/// How often they are looked through: others may have had the one, or all.
+const UNLISTEN_TRIES: usize = 4;
+/// The pause before the next of these tries.
+const UNLISTEN_PAUSE: Duration = Duration::from_millis(300);
+
 /// Whether a client hears what others tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hearing {
@@ -200,12 +205,20 @@ impl Subscriber {
                 return std::future::pending().await;
             }
         }
-        self.unlisten(&channel, process).await;
+        for _ in 0..UNLISTEN_TRIES {
+            if self.unlisten(&channel, process.as_deref()).await {
+                break;
+            }
+            self.clock
+                .sleep_until(self.clock.now() + UNLISTEN_PAUSE)
+                .await;
+        }
         SubscriptionEnd::Silent
     }
 
     /// As far as the pooler allows: it gives another session as long as one is in a transaction.
-    async fn unlisten(&self, channel: &str, process: Option<String>) {
+    /// True if the session of this process was among them.
+    async fn unlisten(&self, channel: &str, process: Option<&str>) -> bool {
         let unlisten = format!("BEGIN; UNLISTEN {channel}; SELECT pg_backend_pid()");
         let mut sessions = Vec::new();
         // All of them first: who keeps some must not wait for others.
@@ -215,18 +228,22 @@ impl Subscriber {
                 Err(_) => break,
             }
         }
-        let mut kept = 0;
+        let (mut kept, mut is_found) = (0, false);
         for (session, _open, _) in &sessions {
             kept += 1;
             let by = self.clock.now() + UNLISTENS_WITHIN;
-            match self.clock.by(by, session.simple_query(&unlisten)).await {
-                Some(Ok(rows)) if self::process(&rows) != process => {}
-                _ => break,
+            let Some(Ok(rows)) = self.clock.by(by, session.simple_query(&unlisten)).await else {
+                break;
+            };
+            is_found = self::process(&rows).as_deref() == process;
+            if is_found {
+                break;
             }
         }
         for (session, _open, _) in sessions.iter().take(kept) {
             let _ = self.in_time(session.batch_execute("COMMIT")).await;
         }
+        is_found
     }
 
     /// Over another session.
