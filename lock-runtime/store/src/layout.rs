@@ -1,8 +1,9 @@
-//! [`Layout`]: as whose locks a client's keys are kept.
+//! [`Layout`]: the form in which a client keeps its locks.
 
 use std::fmt;
 
-/// As whose locks a client keeps its keys in the store, so that both exclude each other.
+/// The form in which a client keeps its locks: its own, or another library's, so that both exclude
+/// each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {

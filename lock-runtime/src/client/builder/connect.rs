@@ -310,6 +310,7 @@ impl LockClientBuilder {
     fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         if let Some(open) = &self.store {
             self.expect_no_access("the store is the caller's own")?;
+            self.expect_native("a store of your own")?;
             return Ok(open(context)?);
         }
         let Some(url) = &self.url else {
@@ -463,8 +464,8 @@ fn client_id() -> Result<ClientId, LockError> {
 impl LockClient {
     /// A client of a store of its own in this process: for trying things out, and for tests.
     ///
-    /// If the operating system gives no thread or no random numbers, each call of this client is
-    /// [`LockError::Config`], which says so.
+    /// If the operating system gives no thread or no random numbers, each request of this client,
+    /// and each question to its store, is [`LockError::Config`], which says why.
     #[must_use]
     pub fn in_memory() -> Self {
         LockClientBuilder::for_one_process().in_this_process()

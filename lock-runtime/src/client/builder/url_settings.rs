@@ -88,8 +88,8 @@ impl UrlSettings {
 fn layout_named(name: &str) -> Result<Layout, LockError> {
     Layout::named(name).ok_or_else(|| {
         LockError::config(
-            "`layout` in the store's URL is none that there is; write `native`, `redisson`, \
-             `timestamp` or `shedlock`, or leave it out",
+            "there is no such `layout` as the store's URL says; write `native`, `redisson`, \
+             `timestamp` or `shedlock`, or leave it out (`curator` is for `zookeeper://`)",
         )
     })
 }

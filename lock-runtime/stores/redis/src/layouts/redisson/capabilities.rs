@@ -32,12 +32,12 @@ pub(in crate::layouts) fn check(
 ) -> Result<(), ConfigError> {
     let why = match topology {
         Topology::Quorum { .. } => {
-            "is for one server or its sentinels, and this URL is of a quorum: Redisson has no \
-             locks of this kind"
+            "is for one server or its sentinels, and this URL is of a quorum, which Redisson does \
+             not know; write `redis://` or `redis-sentinel://`"
         }
         Topology::Cluster { .. } => {
-            "is for one server or its sentinels, and this URL is of a cluster: that messages are \
-             heard there by Redisson was not tried yet"
+            "is for one server or its sentinels, and this URL is of a cluster, which was not tried \
+             beside Redisson; keep these locks on a server of their own (`redis://`)"
         }
         _ if has_replicas => {
             "has no `replicas`: holds of Redisson would not be confirmed by them; leave it out"

@@ -14,9 +14,10 @@ use crate::random;
 const SEEN_FOR: Duration = Duration::from_secs(10);
 /// Behind a hold of this library, Redisson has about so long to come first.
 const HEAD_START: Duration = Duration::from_millis(6);
-/// The head start doubles so often if nobody comes, as on a machine that is slow. Then Redisson is
-/// no longer expected.
+/// The head start doubles so often if nobody comes, as from a client that sleeps between its tries.
 const DOUBLED: u32 = 4;
+/// From then on, this client has the key for so many times a head start before the next one.
+const WITHOUT: u32 = 10;
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);
 /// How long a waiter sleeps, at most, where releases are silent.
@@ -59,6 +60,8 @@ struct Rival {
     ours: Option<Instant>,
     /// Head starts since then in which Redisson did not come.
     in_vain: u32,
+    /// Until then there is none.
+    without_until: Option<Instant>,
     /// Who had it at the last look of a waiter.
     holder: Option<(Holder, Look)>,
     /// How many looks have found this hold again.
@@ -93,7 +96,8 @@ impl Rivals {
             None => return None,
         };
         if is_foreign {
-            (rival.seen, rival.ours, rival.in_vain) = (Some(now), None, 0);
+            (rival.seen, rival.ours) = (Some(now), None);
+            rival.came();
         } else {
             rival.ours = Some(now);
         }
@@ -111,13 +115,15 @@ impl Rivals {
         let mut keys = self.keys.lock();
         let rival = keys.get_mut(key)?;
         let is_lately = |at: Option<Instant>, time| at.is_some_and(|at| at + time > now);
-        if !is_lately(rival.ours, LATELY) || !is_lately(rival.seen, SEEN_FOR) {
+        let is_given = is_lately(rival.ours, LATELY) && is_lately(rival.seen, SEEN_FOR);
+        if !is_given || rival.without_until.is_some_and(|until| now < until) {
             return None;
         }
         let about = HEAD_START * (1 << rival.in_vain);
-        rival.in_vain += 1;
-        if rival.in_vain > DOUBLED {
-            (rival.seen, rival.in_vain) = (None, 0);
+        if rival.in_vain == DOUBLED {
+            rival.without_until = Some(now + about * WITHOUT);
+        } else {
+            rival.in_vain += 1;
         }
         Some(about / 2 + random::below(about))
     }
@@ -125,12 +131,16 @@ impl Rivals {
     /// Notes that somebody released the key during a head start.
     pub(super) fn came(&self, key: &LockKey) {
         if let Some(rival) = self.keys.lock().get_mut(key) {
-            rival.in_vain = 0;
+            rival.came();
         }
     }
 }
 
 impl Rival {
+    fn came(&mut self) {
+        (self.in_vain, self.without_until) = (0, None);
+    }
+
     fn note(&mut self, holder: Holder, look: Look) {
         let Some((before, earlier)) = self.holder.replace((holder, look)) else {
             return;
@@ -164,7 +174,7 @@ mod tests {
     const OTHER: Holder = Holder::Foreign(2);
 
     #[test]
-    fn a_head_start_doubles_until_redisson_comes_or_is_no_longer_expected() {
+    fn a_head_start_doubles_until_redisson_comes() {
         let (rivals, key) = (Rivals::default(), LockKey::from("k"));
         assert_eq!(rivals.head_start(&key, at(0)), None);
         rivals.busy(&key, JAVA, None, at(0));
@@ -182,6 +192,16 @@ mod tests {
             }
         }
         assert_eq!(rivals.head_start(&key, at(10)), None, "it does not come");
+        rivals.released(&key, at(1000));
+        let longest = HEAD_START * (1 << DOUBLED);
+        assert!(rivals.head_start(&key, at(1000)).unwrap() >= longest / 2);
+        assert_eq!(rivals.head_start(&key, at(1000)), None);
+        rivals.released(&key, at(10_001));
+        assert_eq!(
+            rivals.head_start(&key, at(10_001)),
+            None,
+            "no longer expected"
+        );
     }
 
     #[test]
