@@ -18,11 +18,11 @@ impl Engine {
     /// go on until they are released, and then the background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
+        self.local_queues.wake_all();
+        self.closed.notify_waiters();
         if self.has_no_thread() {
             return;
         }
-        self.local_queues.wake_all();
-        self.closed.notify_waiters();
         let own = call_chain::holds(self.id());
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle_but(&own)).await;

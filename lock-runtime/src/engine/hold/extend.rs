@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Instant, Renewal, Wish};
+use lock_store::{Instant, Renewal};
 
 use super::Hold;
 use super::renewed_parts::RenewedParts;
@@ -47,7 +47,7 @@ impl Engine {
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
         self.check_process()?;
-        self.can(Wish::Lease(lease))?;
+        self.can_lease(lease, hold.permits())?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }

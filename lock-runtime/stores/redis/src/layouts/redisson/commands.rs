@@ -228,10 +228,11 @@ impl RedissonStore {
             let permits = request.claim.permits.map(|permits| permits.count);
             let holder = self.told(&names::holder(&holder, permits));
             busy.holder = Some(holder);
-            let (key, waits) = (&request.claim.key, request.queue == Queue::Join);
+            let key = &request.claim.key;
+            let looks = request.queue == Queue::Join && request.claim.permits.is_none();
             let (heard, now) = (self.channels.heard(channel), self.store.clock.now());
             let ends = rest.map(|rest| now + rest);
-            let look = waits.then_some(Look { now, ends, heard });
+            let look = looks.then_some(Look { now, ends, heard });
             look_early = self.rivals.busy(key, holder, look, now);
         }
         let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));

@@ -22,6 +22,8 @@ const WITHOUT: u32 = 10;
 const LATELY: Duration = Duration::from_millis(50);
 /// How long a waiter sleeps, at most, where releases are silent.
 const SILENT_LOOK: Duration = Duration::from_millis(10);
+/// Each look comes after this time, and a part of another.
+const LEAST_LOOK: Duration = Duration::from_millis(1);
 /// How long a waiter sleeps at most before its second look at a hold of Redisson. Each time it is
 /// found there again, that doubles.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
@@ -78,8 +80,9 @@ impl Rivals {
         }
     }
 
-    /// Notes who has the key, and what was found if it was a waiter that looked. When to look again
-    /// although nobody calls.
+    /// Notes who has the key, and what was found if it was a waiter for an exclusive lock that
+    /// looked. When it is to look again although nobody calls. (Who has a lock in shares may change
+    /// without a message: the readers' first ends, and others read on.)
     pub(super) fn busy(
         &self,
         key: &LockKey,
@@ -101,13 +104,13 @@ impl Rivals {
         } else {
             rival.ours = Some(now);
         }
-        if let Some(look) = look {
-            rival.note(holder, look);
-        }
-        if rival.silent.is_some_and(|silent| silent + SEEN_FOR > now) {
-            return Some(random::below(SILENT_LOOK));
-        }
-        is_foreign.then(|| random::below(SECOND_LOOK * (1 << rival.looks.min(16))))
+        rival.note(holder, look?);
+        let most = match rival.silent.is_some_and(|silent| silent + SEEN_FOR > now) {
+            true => SILENT_LOOK,
+            false if is_foreign => SECOND_LOOK * (1 << rival.looks.min(16)),
+            false => return None,
+        };
+        Some(LEAST_LOOK + random::below(most))
     }
 
     /// How long to let Redisson go first.
