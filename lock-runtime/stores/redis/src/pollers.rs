@@ -48,28 +48,23 @@ struct Contest {
 impl Pollers {
     /// Notes who has a key that this side waits for. Its names are shared in the empty namespace.
     pub(crate) fn busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
-        let is_foreign = matches!(holder, Holder::Foreign(_));
-        if !self.has_any.load(Ordering::Relaxed) && !is_foreign && !is_shared {
-            return;
-        }
-        let mut keys = self.keys.lock();
-        keys.sweep(|contest| contest.is_in_use(now));
-        let contest = match keys.get_mut(key) {
-            Some(contest) => contest,
-            None if is_foreign || is_shared => keys.entry(key.clone()).or_default(),
-            None => return,
-        };
-        self.has_any.store(true, Ordering::Relaxed);
-        if is_foreign {
-            contest.seen = Some(now);
-            contest.theirs_since.get_or_insert(now);
-            contest.ours_until = None;
-        } else {
-            contest.begin_turn(now);
+        match holder {
+            Holder::Foreign(_) => self.enter(key, now, |contest| {
+                contest.seen = Some(now);
+                contest.theirs_since.get_or_insert(now);
+                contest.ours_until = None;
+            }),
+            _ if is_shared => self.wanted(key, now),
+            _ => self.granted(key, now),
         }
     }
 
-    /// Notes that this client has got the key.
+    /// Notes that several of this side want a key whose name is shared.
+    pub(crate) fn wanted(&self, key: &LockKey, now: Instant) {
+        self.enter(key, now, |contest| _ = contest.begin_turn(now));
+    }
+
+    /// Notes that this side has got the key.
     pub(crate) fn granted(&self, key: &LockKey, now: Instant) {
         self.at(key, |contest| _ = contest.begin_turn(now));
     }
@@ -90,6 +85,16 @@ impl Pollers {
     pub(crate) fn free_until(&self, key: &LockKey, now: Instant) -> Option<Instant> {
         let until = self.at(key, |contest| contest.free_until)??;
         (until > now).then_some(until)
+    }
+
+    fn enter(&self, key: &LockKey, now: Instant, change: impl FnOnce(&mut Contest)) {
+        let mut keys = self.keys.lock();
+        keys.sweep(|contest| contest.is_in_use(now));
+        match keys.get_mut(key) {
+            Some(contest) => change(contest),
+            None => change(keys.entry(key.clone()).or_default()),
+        }
+        self.has_any.store(true, Ordering::Relaxed);
     }
 
     fn at<T>(&self, key: &LockKey, read: impl FnOnce(&mut Contest) -> T) -> Option<T> {

@@ -4,8 +4,8 @@ use std::iter::once;
 
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
-    Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
-    Queue,
+    Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
+    Permits, Queue,
 };
 use redis::{FromRedisValue, Value};
 
@@ -26,6 +26,9 @@ impl RedisStore {
         self.hear_view(key);
         let now = self.clock.now();
         let mut instead_of = request.instead_of;
+        if instead_of.is_some() && self.is_shared(key) {
+            self.pollers.wanted(key, now);
+        }
         if let Some(owner) = instead_of
             && let Some(free_until) = self.pollers.end_turn(key, now)
         {
@@ -71,6 +74,11 @@ impl RedisStore {
         self.confirm_if_granted(request, answer, by).await
     }
 
+    /// Whether other programs may have locks of this name.
+    fn is_shared(&self, key: &LockKey) -> bool {
+        self.namespace.of(key).as_str().is_empty()
+    }
+
     /// Notes whose turn it is at the key, beside clients without a queue.
     fn note_turns(&self, request: &Acquire, acquired: &Acquired) {
         let key = &request.claim.key;
@@ -79,8 +87,8 @@ impl RedisStore {
             Acquired::Granted(_) => self.pollers.granted(key, self.clock.now()),
             Acquired::Busy(busy) => {
                 if let Some(holder) = busy.holder {
-                    let is_shared = self.namespace.of(key).as_str().is_empty();
-                    self.pollers.busy(key, holder, is_shared, self.clock.now());
+                    let now = self.clock.now();
+                    self.pollers.busy(key, holder, self.is_shared(key), now);
                 }
             }
             Acquired::Conflict => {}
