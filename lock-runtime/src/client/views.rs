@@ -1,6 +1,7 @@
 //! How a client becomes a view of itself: another namespace or other defaults, over the same thread
 //! and connections; or another layout, over others.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{Layout, Namespace};
@@ -49,7 +50,9 @@ impl LockClient {
     ///
     /// A key of one layout and the same key of another are two locks: they neither exclude nor
     /// share each other, in the store and in this process. The namespace of the view stays. If none
-    /// was named, it is the layout's: `lock` for this library's own, and none for another.
+    /// was named, it is the layout's: `lock` for this library's own, and none for another. In one
+    /// and the same namespace, both locks may have one name in the store: who comes second gets
+    /// [`KeyConflict`](crate::LockError::KeyConflict).
     ///
     /// All views of one layout share a thread, connections and counters. Those are not the
     /// client's, so [`stats`](Self::stats) and [`health`](Self::health) tell of the view's layout.
@@ -78,13 +81,15 @@ impl LockClient {
     /// ```
     #[must_use]
     pub fn with_layout(&self, layout: Layout) -> Self {
-        let client = match self.layouts.engine(layout) {
-            Ok(engine) => Self {
-                engine,
-                ..self.clone()
-            },
-            Err(LockError::Config { message }) => Self::unusable(&message),
-            Err(other) => Self::unusable(&other.to_string()),
+        let refusing = |reason: &str| Arc::clone(Self::unusable(reason).engine());
+        let engine = match self.layouts.engine(layout) {
+            Ok(engine) => engine,
+            Err(LockError::Config { message }) => refusing(&message),
+            Err(other) => refusing(&other.to_string()),
+        };
+        let client = Self {
+            engine,
+            ..self.clone()
         };
         client.viewed(self.view.clone())
     }

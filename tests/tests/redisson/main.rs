@@ -15,6 +15,7 @@ mod deaths;
 mod fair;
 mod protocol;
 mod seen;
+mod views;
 mod wakes;
 
 use std::path::{Path, PathBuf};

@@ -265,7 +265,7 @@ fn a_process_stood_still_if_it_hears_of_a_failure_after_twice_its_time() {
 fn a_foreign_holder_is_looked_at_the_more_seldom_the_longer_it_lasts() {
     let now = Instant::now();
     let look = |since: Duration, scattered| {
-        let at = recheck_beside_foreign(now + since, now, scattered);
+        let at = recheck_beside_foreign(now + since, now, None, scattered);
         at.saturating_duration_since(now + since)
     };
     assert_eq!(look(Duration::ZERO, 0), 2 * MS);
