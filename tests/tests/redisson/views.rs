@@ -156,7 +156,13 @@ async fn a_view_outlives_its_client_and_takes_its_connections_with_it() {
     let client = native(&server).await;
     let view = client.with_layout(Layout::Redisson);
     drop(client);
-    view.lock("k").acquire().await.unwrap().release().await.unwrap();
+    view.lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
     let native = view.with_layout(Layout::Native);
     let held = native.lock("k").acquire().await.unwrap();
     drop((view, native, held));
@@ -170,9 +176,8 @@ async fn a_view_outlives_its_client_and_takes_its_connections_with_it() {
 #[tokio::test]
 async fn a_view_in_a_layout_that_the_store_does_not_have_says_why() {
     let quorum = "redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
-    let own = LockClient::builder().store(|context| {
-        Ok(lock_store::memory::MemoryStore::new().connect(context))
-    });
+    let own = LockClient::builder()
+        .store(|context| Ok(lock_store::memory::MemoryStore::new().connect(context)));
     for (client, says) in [
         (LockClient::in_memory(), "`memory:`"),
         (
@@ -204,6 +209,12 @@ async fn what_a_url_says_of_the_clients_layout_is_not_for_its_views() {
     let value: u64 = server.query(&["GET", "k"]).await;
     assert!(value < 100_000_000_000, "seconds: {value}");
     let view = client.with_layout(Layout::Native);
-    view.lock("k").acquire().await.unwrap().release().await.unwrap();
+    view.lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
     assert!(held.is_held());
 }

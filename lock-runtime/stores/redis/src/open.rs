@@ -79,6 +79,7 @@ pub fn open(
         name,
         namespace: namespace.clone(),
         needs: Needs::Locks(client),
+        layout,
         channels: Some(Arc::new(channels)),
         foreign: layouts::channels(layout),
         access: Arc::new(access),

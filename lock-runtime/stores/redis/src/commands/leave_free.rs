@@ -51,12 +51,7 @@ impl RedisStore {
 
     /// Waits while the key is left alone. True if it was; then others come first, too. Never for
     /// so long that the request could fail.
-    pub(super) async fn leave_alone(
-        &self,
-        key: &LockKey,
-        lease: Duration,
-        by: Instant,
-    ) -> bool {
+    pub(super) async fn leave_alone(&self, key: &LockKey, lease: Duration, by: Instant) -> bool {
         let now = self.clock.now();
         let Some(until) = self.pollers.free_until(key, now) else {
             return false;
