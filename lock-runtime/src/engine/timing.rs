@@ -18,9 +18,9 @@ pub(crate) use lock_store::timing::backoff;
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(2);
-/// The longest pause, and the shortest, while such clients take turns that are short themselves.
-const FOREIGN_TURNS: Duration = Duration::from_millis(4);
-const FOREIGN_TURNS_LEAST: Duration = Duration::from_millis(1);
+/// The longest pause while such clients take short turns. Between two of them, the key is free for
+/// some 50 µs.
+const FOREIGN_TURNS: Duration = Duration::from_millis(2);
 /// How long such turns are expected to go on.
 const FOREIGN_TURNS_LAST: Duration = Duration::from_millis(50);
 /// The longest pause between looks at a value that such a client wrote a moment ago.
@@ -187,7 +187,7 @@ pub(crate) fn recheck_beside_foreign(
         return now + FOREIGN_SELDOM;
     }
     let (least, most) = match changed.is_some_and(|at| at + FOREIGN_TURNS_LAST > now) {
-        true => (FOREIGN_TURNS_LEAST, FOREIGN_TURNS),
+        true => (Duration::ZERO, FOREIGN_TURNS),
         false => (FOREIGN_LEAST, age.clamp(FOREIGN_FIRST, FOREIGN_MOST)),
     };
     let more = scattered % u64::try_from((most - least).as_micros()).unwrap_or(1);

@@ -44,7 +44,9 @@ async fn both_take_turns(library: ClassicLibrary) {
             "{library:?}, pause {pause:?}, {clients} clients with {tasks} tasks: {turns} (the \
              smaller share is {percent:.0} %)"
         );
-        assert!(turns.ours > 50 && turns.theirs > 50, "{turns}");
+        // A pause of the other library may be much longer than ours leave a key free.
+        let passes_on = tasks > 1 && pause.is_none();
+        assert!(turns.ours > 50 && (passes_on || turns.theirs > 50), "{turns}");
         assert!(pause.is_none() || share >= 0.2, "{library:?}: {turns}");
     }
 }

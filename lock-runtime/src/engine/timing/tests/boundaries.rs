@@ -277,6 +277,19 @@ fn a_foreign_holder_is_looked_at_the_more_seldom_the_longer_it_lasts() {
     assert_eq!(look(1000 * MS, 0), 250 * MS);
 }
 
+#[test]
+fn a_key_in_short_turns_of_others_is_looked_at_often() {
+    let changed = Instant::now();
+    let look = |now: Instant, scattered| {
+        let at = recheck_beside_foreign(now, now, Some(changed), scattered);
+        at.saturating_duration_since(now)
+    };
+    assert_eq!(look(changed, 0), Duration::ZERO);
+    assert_eq!(look(changed, 1_999), MS + 999 * MS / 1000);
+    assert_eq!(look(changed + 50 * MS - NANO, 2_000), Duration::ZERO);
+    assert_eq!(look(changed + 50 * MS, 2_000), 4 * MS);
+}
+
 #[cfg(feature = "test-util")]
 #[tokio::test(start_paused = true)]
 async fn there_is_no_next_try_at_the_very_end() {
