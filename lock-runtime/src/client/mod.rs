@@ -7,15 +7,19 @@ mod global;
 mod health;
 mod holds;
 mod inspection;
+mod layouts;
 mod view;
 mod views;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use lock_store::{LockKey, Namespace};
 
+use self::layouts::Layouts;
 use self::view::View;
 use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
@@ -69,16 +73,16 @@ pub use self::inspection::Inspection;
 pub struct LockClient {
     engine: Arc<Engine>,
     view: View,
-    /// Its URL is `memory:`, perhaps by mistake.
-    in_process: bool,
+    layouts: Arc<Layouts>,
 }
 
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, in_process: bool) -> Self {
+    /// `settings` are those that it was built with.
+    pub(crate) fn new(engine: Arc<Engine>, settings: LockClientBuilder) -> Self {
         Self {
+            layouts: Arc::new(Layouts::new(settings, &engine)),
             engine,
             view: View::default(),
-            in_process,
         }
     }
 
@@ -88,7 +92,7 @@ impl LockClient {
 
     /// The key as the engine knows it, in the namespace of this view.
     pub(crate) fn key(&self, key: impl Into<LockKey>) -> LockKey {
-        self.view.key(key.into())
+        self.view.key(key.into(), self.engine.namespace())
     }
 
     /// A request's options over the defaults of this view.
@@ -254,7 +258,8 @@ impl LockClient {
     /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
         let (round_trip, mut servers) = self.engine.diagnose().await?;
-        servers.extend(self.in_process.then(diagnosis::of_this_process));
+        let in_process = self.layouts.are_in_process();
+        servers.extend(in_process.then(diagnosis::of_this_process));
         let stats = self.stats();
         Ok(Health {
             round_trip,
@@ -373,7 +378,19 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn shutdown(&self, timeout: Duration) {
-        self.engine.shutdown(timeout).await;
+        let engines = self.layouts.close();
+        let mut ends: Vec<_> = engines
+            .iter()
+            .map(|engine| Box::pin(engine.shutdown(timeout)))
+            .collect();
+        poll_fn(|cx| {
+            ends.retain_mut(|end| end.as_mut().poll(cx).is_pending());
+            match ends.is_empty() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
     }
 }
 

@@ -20,21 +20,26 @@ enum ViewNamespace {
     /// The one that the client was built with.
     #[default]
     OfClient,
-    Other(Namespace),
+    /// The one of this name, which may be the client's own.
+    Named(Namespace),
     /// A namespace that can't be used. Each key says so.
     Bad,
 }
 
 impl View {
-    /// In the namespace that the client was built with.
-    pub(super) fn in_own_namespace(mut self) -> Self {
-        self.namespace = ViewNamespace::OfClient;
+    pub(super) fn in_namespace(mut self, namespace: Namespace) -> Self {
+        self.namespace = ViewNamespace::Named(namespace);
         self
     }
 
-    pub(super) fn in_namespace(mut self, namespace: Namespace) -> Self {
-        self.namespace = ViewNamespace::Other(namespace);
-        self
+    /// The same in a store that perhaps has only one namespace, `own`.
+    pub(super) fn where_namespaces(self, are_told_apart: bool, own: &Namespace) -> Self {
+        match &self.namespace {
+            ViewNamespace::Named(namespace) if namespace != own && !are_told_apart => {
+                self.in_bad_namespace()
+            }
+            _ => self,
+        }
     }
 
     pub(super) fn in_bad_namespace(mut self) -> Self {
@@ -56,16 +61,17 @@ impl View {
     pub(super) fn namespace<'v>(&'v self, own: &'v Namespace) -> Option<&'v Namespace> {
         match &self.namespace {
             ViewNamespace::OfClient => Some(own),
-            ViewNamespace::Other(namespace) => Some(namespace),
+            ViewNamespace::Named(namespace) => Some(namespace),
             ViewNamespace::Bad => None,
         }
     }
 
-    /// The key as the engine knows it.
-    pub(super) fn key(&self, key: LockKey) -> LockKey {
+    /// The key as the engine knows it, whose own namespace is `own`. One key has one name there.
+    pub(super) fn key(&self, key: LockKey, own: &Namespace) -> LockKey {
         match &self.namespace {
             ViewNamespace::OfClient => key.in_namespace(None),
-            ViewNamespace::Other(namespace) => key.in_namespace(Some(namespace.clone())),
+            ViewNamespace::Named(namespace) if namespace == own => key.in_namespace(None),
+            ViewNamespace::Named(namespace) => key.in_namespace(Some(namespace.clone())),
             ViewNamespace::Bad => key.in_bad_namespace(),
         }
     }

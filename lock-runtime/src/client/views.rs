@@ -1,12 +1,14 @@
 //! How a client becomes a view of itself: another namespace or other defaults, over the same thread
-//! and connections.
+//! and connections; or another layout, over others.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Namespace;
+use lock_store::{Layout, Namespace};
 
 use super::LockClient;
 use super::view::View;
+use crate::error::LockError;
 
 impl LockClient {
     /// The same client in another namespace, such as one for each tenant.
@@ -38,10 +40,58 @@ impl LockClient {
     pub fn namespaced(&self, namespace: &str) -> Self {
         let view = self.view.clone();
         self.viewed(match Namespace::new(namespace) {
-            Ok(namespace) if namespace == *self.engine.namespace() => view.in_own_namespace(),
-            Ok(namespace) if self.engine.tells_namespaces_apart() => view.in_namespace(namespace),
-            Ok(_) | Err(_) => view.in_bad_namespace(),
+            Ok(namespace) => view.in_namespace(namespace),
+            Err(_) => view.in_bad_namespace(),
         })
+    }
+
+    /// The same client with its keys in another [layout](crate::guide::migration), such as those of
+    /// Redisson's locks beside its own.
+    ///
+    /// A key of one layout and the same key of another are two locks: they neither exclude nor
+    /// share each other, in the store and in this process. The namespace of the view stays. If none
+    /// was named, it is the layout's: `lock` for this library's own, and none for another. In one
+    /// and the same namespace, both locks may have one name in the store: who comes second gets
+    /// [`KeyConflict`](crate::LockError::KeyConflict).
+    ///
+    /// All views of one layout share a thread, connections and counters. Those are not the
+    /// client's, so [`stats`](Self::stats) and [`health`](Self::health) tell of the view's layout.
+    /// The connections are opened at the first use, in the background, as by
+    /// [`connect_lazy`](crate::LockClientBuilder::connect_lazy). [`shutdown`](Self::shutdown) of
+    /// the client or of any view ends all of them. A view of a view can be in the client's own
+    /// layout again.
+    ///
+    /// What a URL says of one layout alone (`unit`, `skew`, `prefix`) is for the layout that the
+    /// client was built with. Views of another one have its defaults.
+    ///
+    /// If the engine does not have the layout, or the client's settings can't be kept in it, each
+    /// request of the view is [`LockError::Config`](crate::LockError::Config) with the reason.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(client: lock_runtime::LockClient) -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::Layout;
+    ///
+    /// let guard = client.lock("report").acquire().await?;
+    /// let java = client.with_layout(Layout::Redisson);
+    /// let shared_with_java = java.lock("stock").acquire().await?;
+    /// # drop((guard, shared_with_java));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        let refusing = |reason: &str| Arc::clone(Self::unusable(reason).engine());
+        let engine = match self.layouts.engine(layout) {
+            Ok(engine) => engine,
+            Err(LockError::Config { message }) => refusing(&message),
+            Err(other) => refusing(&other.to_string()),
+        };
+        let client = Self {
+            engine,
+            ..self.clone()
+        };
+        client.viewed(self.view.clone())
     }
 
     /// The same client with another wait for requests that give none. How long
@@ -75,7 +125,8 @@ impl LockClient {
 
     fn viewed(&self, view: View) -> Self {
         let mut client = self.clone();
-        client.view = view;
+        let (engine, own) = (&self.engine, self.engine.namespace());
+        client.view = view.where_namespaces(engine.tells_namespaces_apart(), own);
         client
     }
 }

@@ -167,6 +167,16 @@ impl Engine {
         (!self.capabilities.fails_over).then_some(silent_since)
     }
 
+    /// False if each request is refused: its thread is not there, or it was shut down.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.check_client().is_ok()
+    }
+
+    /// From now on each new request is refused, as the beginning of a shutdown.
+    pub(crate) fn refuse_requests(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
     /// Whether it was shut down.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)

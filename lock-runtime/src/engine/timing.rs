@@ -18,6 +18,11 @@ pub(crate) use lock_store::timing::backoff;
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(2);
+/// The longest pause while such clients take short turns. Between two of them, the key is free for
+/// some 50 µs.
+const FOREIGN_TURNS: Duration = Duration::from_millis(2);
+/// How long such turns are expected to go on.
+const FOREIGN_TURNS_LAST: Duration = Duration::from_millis(50);
 /// The longest pause between looks at a value that such a client wrote a moment ago.
 const FOREIGN_FIRST: Duration = Duration::from_millis(10);
 /// The longest pause between looks at a value that is as old as this, and older.
@@ -168,16 +173,25 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since
-/// then. The longer it lasts, the longer it is expected to. `scattered` is any number: it makes the
-/// time between looks vary.
-pub(crate) fn recheck_beside_foreign(now: Instant, since: Instant, scattered: u64) -> Instant {
+/// then. The longer it lasts, the longer it is expected to. If another such client had it before,
+/// which was found at `changed`, the key is free for moments only. `scattered` is any number: it
+/// makes the time between looks vary.
+pub(crate) fn recheck_beside_foreign(
+    now: Instant,
+    since: Instant,
+    changed: Option<Instant>,
+    scattered: u64,
+) -> Instant {
     let age = now.saturating_duration_since(since);
     if age >= FOREIGN_LASTS {
         return now + FOREIGN_SELDOM;
     }
-    let most = age.clamp(FOREIGN_FIRST, FOREIGN_MOST) - FOREIGN_LEAST;
-    let more = scattered % u64::try_from(most.as_micros()).unwrap_or(1);
-    now + FOREIGN_LEAST + Duration::from_micros(more)
+    let (least, most) = match changed.is_some_and(|at| at + FOREIGN_TURNS_LAST > now) {
+        true => (Duration::ZERO, FOREIGN_TURNS),
+        false => (FOREIGN_LEAST, age.clamp(FOREIGN_FIRST, FOREIGN_MOST)),
+    };
+    let more = scattered % u64::try_from((most - least).as_micros()).unwrap_or(1);
+    now + least + Duration::from_micros(more)
 }
 
 /// The lease of a hand-over. A grant that nobody picks up costs the others this much.

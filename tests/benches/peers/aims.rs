@@ -25,7 +25,7 @@ use Limit::{AtLeast, AtMost};
 const FENCED: &str = "fenced, to the bare loop fenced";
 const ALLOCATED: &str = "allocations a cycle, to the bare loop's";
 
-const AIMS: [Aim; 42] = [
+const AIMS: [Aim; 44] = [
     aim("solo", "to the bare loop", AtLeast(0.95), to_bare),
     aim("solo", "commands a cycle", AtMost(2.0), |all, w| {
         all.median(w, "ours", "commands/cycle")
@@ -42,6 +42,12 @@ const AIMS: [Aim; 42] = [
         "to the best other library",
         AtLeast(1.1),
         |all, w| Some(all.median(w, "ours", CYCLES)? / best(all, w, false)?),
+    ),
+    aim(
+        "many",
+        "`layout=redisson`, to this library's own layout",
+        AtLeast(0.7),
+        |all, w| to(all, w, "ours-redisson", "ours"),
     ),
     aim("many", FENCED, AtLeast(0.85), fenced_to_bare),
     aim("many", "commands in a read", AtLeast(12.0), |all, w| {
@@ -107,6 +113,12 @@ const AIMS: [Aim; 42] = [
         "`fair` to the hand-over alone",
         AtLeast(0.9),
         |all, w| to(all, w, "ours-fair", "chain"),
+    ),
+    aim(
+        "hot4",
+        "two processes of `layout=redisson` beside two of Redisson, to four of Redisson",
+        AtLeast(1.0),
+        |all, w| to(all, w, "ours-beside-redisson", "redisson"),
     ),
     aim(
         "hot4",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_runtime::observe::MetricsObserver;
-use lock_runtime::{Guard, LockClient};
+use lock_runtime::{Guard, Layout, LockClient};
 use lock_testkit::monotonic_nanos;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::io::AsyncBufReadExt as _;
@@ -92,6 +92,9 @@ pub(crate) async fn work(arguments: &[String]) {
         _ => Way::Plain,
     };
     let mut client = LockClient::builder().url(&job.url);
+    if library == "ours-redisson" {
+        client = client.layout(Layout::Redisson);
+    }
     if library == "ours-observed" {
         // As the page about observability advises.
         let buckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0];

@@ -59,6 +59,9 @@ pub(crate) struct Workload {
     pub(crate) topology: Topology,
 }
 
+/// Not one library, but two beside each other on one key.
+pub(crate) const BESIDE_REDISSON: &str = "ours-beside-redisson";
+
 /// The processes of `hot4` and `sale4`.
 pub(crate) const PROCESSES: usize = 4;
 
@@ -198,7 +201,8 @@ impl Library {
     pub(crate) fn takes_part_in(&self, workload: &Workload) -> bool {
         let knows_topology = workload.topology == Topology::One
             || ["bare", "bare-fenced", "ours", "ours-fenced"].contains(&self.name);
-        let knows_processes = self.name != "chain" || workload.processes == PROCESSES;
+        let is_of_several = ["chain", BESIDE_REDISSON].contains(&self.name);
+        let knows_processes = !is_of_several || workload.processes == PROCESSES;
         knows_topology && knows_processes && self.kinds.contains(&workload.kind)
     }
 
@@ -243,7 +247,7 @@ const ALL: &[Kind] = &[
     Kind::Attribute,
 ];
 
-pub(crate) const LIBRARIES: [Library; 17] = [
+pub(crate) const LIBRARIES: [Library; 19] = [
     library(
         "no-lock",
         "one loop without any lock",
@@ -292,6 +296,18 @@ pub(crate) const LIBRARIES: [Library; 17] = [
         "this library, with metrics for Prometheus",
         Toolchain::Ours,
         &[Kind::Own],
+    ),
+    library(
+        "ours-redisson",
+        "this library, `layout=redisson`",
+        Toolchain::Ours,
+        &[Kind::Own, Kind::One],
+    ),
+    library(
+        BESIDE_REDISSON,
+        "half the processes this library, `layout=redisson`, and half Redisson 4.7.0",
+        Toolchain::Java,
+        &[Kind::One],
     ),
     library("rslock", "rslock 0.10.0", Toolchain::Rust, CYCLES_CROWD),
     library(
@@ -355,5 +371,5 @@ pub(crate) fn is_ours(library: &str) -> bool {
 /// Whether it is another library, and not a reference.
 pub(crate) fn is_peer(library: &str) -> bool {
     let toolchain = LIBRARIES.iter().find(|known| known.name == library);
-    toolchain.is_some_and(|known| known.toolchain != Toolchain::Ours)
+    toolchain.is_some_and(|known| known.toolchain != Toolchain::Ours) && !is_ours(library)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::figures::{self, Figures, Report};
-use crate::plan::{Kind, Library, Toolchain, Workload};
+use crate::plan::{BESIDE_REDISSON, Kind, Library, Toolchain, Workload};
 use crate::process::{Process, Usage};
 use crate::servers::Servers;
 use crate::toolchains;
@@ -68,8 +68,14 @@ async fn start(
     };
     let mut processes = Vec::new();
     for process in 0..count {
-        let mut words = program.to_vec();
-        words.extend([library.name, workload.kind.word(), url].map(str::to_owned));
+        let (name, mut words) = match library.name {
+            BESIDE_REDISSON if process < count / 2 => {
+                ("ours-redisson", toolchains::build(Toolchain::Ours)?)
+            }
+            BESIDE_REDISSON => ("redisson", program.to_vec()),
+            name => (name, program.to_vec()),
+        };
+        words.extend([name, workload.kind.word(), url].map(str::to_owned));
         words.extend([tasks.to_string(), process.to_string()]);
         processes.push(Process::start(&words).await?);
     }

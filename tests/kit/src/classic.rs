@@ -13,8 +13,6 @@ use crate::{ChildProcess, RedisServer, monotonic_nanos};
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/classic");
 const KEY: &str = "hot";
 const TASKS: usize = 2;
-/// Ours. Two would pass the lock to each other, and free it for the other library only seldom.
-const OWN_TASKS: usize = 1;
 /// How long each turn lasts.
 const STAYS: Duration = Duration::from_millis(2);
 
@@ -105,15 +103,16 @@ impl ClassicLibrary {
         }
     }
 
-    /// Two tasks of the library and one of `ours` take one lock over and over, for so long, with
-    /// the library's own pauses between two tries or with this one. `ours` shares the key names.
-    /// `None` where the library can't be had, which is printed.
+    /// Two tasks of the library and one of each of `ours` take one lock over and over, for so long,
+    /// with the library's own pauses between two tries or with this one. `ours` share the key
+    /// names; a client that is there twice has two tasks, which pass the lock to each other. `None`
+    /// where the library can't be had, which is printed.
     ///
     /// # Panics
     /// If two have had the lock at once, or a side can't go on.
     pub async fn beside(
         self,
-        ours: &LockClient,
+        ours: &[LockClient],
         server: &RedisServer,
         lasts: Duration,
         pause: Option<Duration>,
@@ -167,10 +166,10 @@ fn go(target: &Path) -> Option<PathBuf> {
 }
 
 /// The turns of this side, each from and to.
-async fn contend(client: &LockClient, lasts: Duration) -> Vec<(u64, u64)> {
+async fn contend(clients: &[LockClient], lasts: Duration) -> Vec<(u64, u64)> {
     let until = Instant::now() + lasts;
     let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..OWN_TASKS {
+    for client in clients {
         let request = client.lock(KEY).wait(lasts + Duration::from_secs(30));
         tasks.spawn(async move {
             let mut turns = Vec::new();

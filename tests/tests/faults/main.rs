@@ -16,6 +16,7 @@ mod fairness;
 mod foreign;
 mod forged;
 mod latch;
+mod layout_rights;
 mod long_waits;
 mod network;
 mod older_protocols;

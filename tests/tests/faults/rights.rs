@@ -38,7 +38,7 @@ async fn allow(server: &RedisServer, user: &str, rights: &[&str]) -> String {
 }
 
 /// Whether this user was denied something. Earlier users may still be about to release.
-async fn denied(server: &RedisServer, user: &str) -> bool {
+pub(crate) async fn denied(server: &RedisServer, user: &str) -> bool {
     let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG", "128"]).await;
     let name = redis::Value::BulkString(user.as_bytes().to_vec());
     log.iter().any(|entry| entry.contains(&name))
@@ -222,7 +222,7 @@ async fn refused_body(client: &LockClient) -> LockError {
 }
 
 /// The error says which right is missing.
-fn assert_denied(error: LockError, right: &str) {
+pub(crate) fn assert_denied(error: LockError, right: &str) {
     let said = error.to_string().to_lowercase();
     let command = right.trim_start_matches('+');
     assert!(said.contains(command), "{right}: {said}");

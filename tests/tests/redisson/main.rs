@@ -16,6 +16,7 @@ mod fair;
 mod other_hands;
 mod protocol;
 mod seen;
+mod views;
 mod wakes;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! In PostgreSQL: the table `shedlock`, as ShedLock's documentation has it, by the server's time.
 
-use lock_runtime::{LockClient, LockError};
+use std::time::Duration;
+
+use lock_runtime::{Layout, LockClient, LockError};
 use lock_testkit::PostgresServer;
 
 use crate::{Shared, client, jobs};
@@ -163,4 +165,26 @@ async fn a_dropped_acquire_leaves_no_lock() {
         assert!(client.lock(&*key).try_acquire().await.unwrap().is_some());
     }
     drop(server);
+}
+
+#[tokio::test]
+async fn a_view_has_the_jobs_of_java_beside_the_clients_own_locks() {
+    let server = PostgresServer::start().await;
+    server.run(TABLE).await;
+    let client = client(&server.url()).await;
+    let jobs = client.with_layout(Layout::ShedLock);
+    let own = client.lock("report").acquire().await.unwrap();
+    let job = jobs.lock("report").acquire().await.unwrap();
+    let rows = "SELECT count(*) FROM shedlock WHERE lock_until > now() AT TIME ZONE 'UTC'";
+    assert_eq!(server.number(rows).await, 1);
+    assert!(jobs.lock("report").try_acquire().await.unwrap().is_none());
+    job.release().await.unwrap();
+    assert!(own.is_held());
+    let refused = client.with_layout(Layout::Redisson).lock("k").acquire();
+    let refused = refused.await.unwrap_err();
+    assert!(matches!(refused, LockError::Config { .. }), "{refused}");
+    assert!(refused.to_string().contains("PostgreSQL"), "{refused}");
+    client.shutdown(Duration::from_secs(5)).await;
+    let ended = jobs.lock("report").acquire().await;
+    assert!(matches!(ended, Err(LockError::Shutdown)), "{ended:?}");
 }

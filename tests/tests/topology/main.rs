@@ -10,6 +10,7 @@ mod cluster;
 mod cluster_faults;
 mod cluster_maps;
 mod diagnosis;
+mod layouts;
 mod load;
 mod quorum;
 mod quorum_faults;

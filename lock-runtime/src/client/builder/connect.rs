@@ -59,7 +59,7 @@ impl LockClientBuilder {
         store.connected(by()).await.map_err(failed)?;
         if strict {
             let mut servers = store.servers(by()).await.map_err(failed)?;
-            servers.extend(client.in_process.then(of_this_process));
+            servers.extend(client.layouts.are_in_process().then(of_this_process));
             refuse(&servers)?;
         }
         Ok(client)
@@ -79,12 +79,34 @@ impl LockClientBuilder {
                  does not wait for one: use `connect`",
             ));
         }
+        self.start_lazily()
+    }
+
+    fn start_lazily(self) -> Result<LockClient, LockError> {
         let timeouts = self.timeouts();
         let (client, store, events) = self.start()?;
         let clock = client.engine().clock().clone();
         let report = first_connection::report(store, clock.clone(), timeouts, events);
         clock.spawn(report);
         Ok(client)
+    }
+
+    /// Another engine with these settings, whose keys are in that layout.
+    pub(in crate::client) fn open_layout(&self, layout: Layout) -> Result<Arc<Engine>, LockError> {
+        if self.store.is_some() {
+            return Err(LockError::config(format!(
+                "a view in the layout `{layout}` needs a store of its own, and this client's store \
+                 is the caller's; build another client for that layout"
+            )));
+        }
+        let mut settings = self.clone();
+        settings.url = match &self.url {
+            Some(url) => Some(self.without_layout_options(url)?),
+            None => None,
+        };
+        settings.layout = Some(layout);
+        let client = settings.start_lazily()?;
+        Ok(Arc::clone(client.engine()))
     }
 
     /// Takes out of the URL what is the client's own.
@@ -177,7 +199,7 @@ impl LockClientBuilder {
         let clock = client.engine().clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
         clock.spawn(diagnosis);
-        if client.in_process {
+        if client.layouts.are_in_process() {
             log_in_process();
         }
         Ok((client, opened, told))
@@ -232,10 +254,10 @@ impl LockClientBuilder {
             refusal,
         );
         runtime.run(task);
-        Ok((LockClient::new(engine, self.is_in_process()), opened))
+        Ok((LockClient::new(engine, self.clone()), opened))
     }
 
-    fn chosen_layout(&self) -> Layout {
+    pub(in crate::client) fn chosen_layout(&self) -> Layout {
         self.layout.unwrap_or_default()
     }
 
@@ -251,7 +273,7 @@ impl LockClientBuilder {
     }
 
     /// Whether its locks are in this process, and nobody has said that they are meant to be.
-    fn is_in_process(&self) -> bool {
+    pub(in crate::client) fn is_in_process(&self) -> bool {
         let url = self.url.as_deref().unwrap_or_default();
         self.store.is_none() && url.starts_with("memory:") && !self.is_for_one_process
     }
@@ -376,6 +398,21 @@ impl LockClientBuilder {
             ));
         }
         Ok(MemoryStore::new().connect(context))
+    }
+
+    /// The URL without what it says of the client's layout alone.
+    #[cfg(feature = "redis")]
+    fn without_layout_options(&self, url: &str) -> Result<String, LockError> {
+        Ok(lock_store_redis::without_layout_options(
+            self.chosen_layout(),
+            url,
+        )?)
+    }
+
+    #[cfg(not(feature = "redis"))]
+    #[expect(clippy::unnecessary_wraps, reason = "with Redis, a URL may be wrong")]
+    fn without_layout_options(&self, url: &str) -> Result<String, LockError> {
+        Ok(url.to_owned())
     }
 
     #[cfg(feature = "redis")]

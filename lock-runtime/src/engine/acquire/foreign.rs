@@ -14,6 +14,8 @@ use crate::engine::timing;
 pub(super) struct ForeignHolder {
     /// What it wrote, by its hash, and since when that is there.
     seen: Option<(u64, Instant)>,
+    /// When the value was last found to be another one.
+    changed: Option<Instant>,
     looks: u64,
 }
 
@@ -29,16 +31,20 @@ impl ForeignHolder {
             self.seen = None;
             return None;
         };
-        let (_, since) = *self
-            .seen
-            .take_if(|(seen, _)| *seen == value)
-            .get_or_insert((value, now));
+        let since = match self.seen {
+            Some((seen, since)) if seen == value => since,
+            Some(_) => {
+                self.changed = Some(now);
+                now
+            }
+            None => now,
+        };
         self.seen = Some((value, since));
         self.looks += 1;
         // The same in each run of a simulation.
         let mut scattered = DefaultHasher::new();
         (owner.request, self.looks).hash(&mut scattered);
-        let at = timing::recheck_beside_foreign(now, since, scattered.finish());
+        let at = timing::recheck_beside_foreign(now, since, self.changed, scattered.finish());
         Some(at)
     }
 }

@@ -1,7 +1,6 @@
 //! The end of a client: nothing new, nothing left behind.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lock_store::Instant;
@@ -17,7 +16,7 @@ impl Engine {
     /// are left, and waits for releases. The holds around the caller itself are none of these: they
     /// go on until they are released, and then the background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
-        self.closing.store(true, Ordering::Release);
+        self.refuse_requests();
         self.local_queues.wake_all();
         self.closed.notify_waiters();
         if self.has_no_thread() {

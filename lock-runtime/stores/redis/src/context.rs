@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::Timeouts;
-use lock_store::{Clock, CredentialsProvider, Listener};
+use lock_store::{Clock, CredentialsProvider, Layout, Listener};
 
 use crate::access::Access;
 use crate::config::Needs;
@@ -27,6 +27,8 @@ pub(crate) struct ClientContext {
     pub(crate) namespace: Prefix,
     /// What each connection must be able to do.
     pub(crate) needs: Needs,
+    /// As whose locks it keeps its keys.
+    pub(crate) layout: Layout,
     /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     /// The channels of another library on which it waits, in a layout.

@@ -18,6 +18,7 @@ mod layouts;
 mod login;
 mod names;
 mod open;
+mod pollers;
 mod quorum;
 mod random;
 mod replicas;
@@ -35,5 +36,5 @@ mod transport;
 mod wire;
 
 pub use self::config::Replicas;
-pub use self::open::{Settings, open};
+pub use self::open::{Settings, open, without_layout_options};
 pub use self::topology::address_map::AddressMap;

@@ -176,7 +176,7 @@ impl Prefix {
         }
     }
 
-    fn of<'n>(&'n self, key: &'n LockKey) -> &'n Namespace {
+    pub(crate) fn of<'n>(&'n self, key: &'n LockKey) -> &'n Namespace {
         key.namespace().unwrap_or(&self.namespace)
     }
 

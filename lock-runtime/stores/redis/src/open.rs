@@ -5,7 +5,7 @@ use std::sync::Arc;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
 use lock_store::timing::Timeouts;
-use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
+use lock_store::{ConfigError, CredentialsProvider, Layout, Login, Store, StoreContext};
 
 use crate::access::Access;
 use crate::config::{Needs, Replicas};
@@ -79,6 +79,7 @@ pub fn open(
         name,
         namespace: namespace.clone(),
         needs: Needs::Locks(client),
+        layout,
         channels: Some(Arc::new(channels)),
         foreign: layouts::channels(layout),
         access: Arc::new(access),
@@ -104,6 +105,14 @@ pub fn open(
             layouts::of(layout, options, own, &host, store, foreign)
         }
     })
+}
+
+/// The URL without the options that only this layout has.
+///
+/// # Errors
+/// [`ConfigError`] for a bad value of such an option.
+pub fn without_layout_options(layout: Layout, url: &str) -> Result<String, ConfigError> {
+    Ok(LayoutOptions::take(layout, url)?.0)
 }
 
 /// What the servers require of a connection.

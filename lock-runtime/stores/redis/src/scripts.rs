@@ -39,6 +39,7 @@ scripts! {
     ACQUIRE = "tokens.lua", "acquire_first.lua", "version.lua", "lib.lua", "acquire.lua";
     ACQUIRE_ALL = "tokens.lua", "version.lua", "lib.lua", "acquire_all.lua";
     RELEASE = "release_first.lua", "tokens.lua", "version.lua", "lib.lua", "release.lua";
+    LEAVE_FREE = "leave_free.lua";
     ABANDON = "tokens.lua", "version.lua", "lib.lua", "abandon.lua";
     SHRINK = "tokens.lua", "version.lua", "lib.lua", "shrink.lua";
     FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";

@@ -13,7 +13,7 @@ use crate::transport::connection::{Connection, Exchanged};
 use crate::transport::request::Request;
 use crate::transport::supervisor;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Servers {
     /// All locks are on this server, or on the one that replaces it.
     One(Arc<Connection>),

@@ -16,6 +16,7 @@ use crate::context::ClientContext;
 use crate::diagnosis::findings_log::FindingsLog;
 use crate::errors::maybe_carried_out;
 use crate::names::{GrantChannels, Prefix, Shown};
+use crate::pollers::Pollers;
 use crate::replicas::replication::{Nobody, Replication};
 use crate::resp::Command;
 use crate::scripts::{Form, Text};
@@ -41,6 +42,7 @@ pub(crate) struct RedisStore {
     pub(crate) replication: Option<Arc<Replication>>,
     pub(crate) clock: Clock,
     pub(crate) command_timeout: Duration,
+    pub(crate) pollers: Pollers,
     /// The findings about the servers' settings that were logged.
     pub(crate) logged: tokio::sync::Mutex<FindingsLog>,
 }
@@ -83,6 +85,7 @@ impl RedisStore {
             replication: replication.transpose()?,
             clock,
             command_timeout,
+            pollers: Pollers::default(),
             logged: tokio::sync::Mutex::default(),
         })
     }
@@ -105,6 +108,7 @@ impl RedisStore {
             client,
             fails_over: false,
             replication: None,
+            pollers: Pollers::default(),
             // The quorum logs for all of its servers.
             logged: tokio::sync::Mutex::new(FindingsLog::of_another()),
         })

@@ -265,7 +265,7 @@ fn a_process_stood_still_if_it_hears_of_a_failure_after_twice_its_time() {
 fn a_foreign_holder_is_looked_at_the_more_seldom_the_longer_it_lasts() {
     let now = Instant::now();
     let look = |since: Duration, scattered| {
-        let at = recheck_beside_foreign(now + since, now, scattered);
+        let at = recheck_beside_foreign(now + since, now, None, scattered);
         at.saturating_duration_since(now + since)
     };
     assert_eq!(look(Duration::ZERO, 0), 2 * MS);
@@ -275,6 +275,19 @@ fn a_foreign_holder_is_looked_at_the_more_seldom_the_longer_it_lasts() {
     assert_eq!(look(50 * MS, 47_999), 49 * MS + 999 * MS / 1000);
     assert_eq!(look(1000 * MS - NANO, 48_000), 2 * MS);
     assert_eq!(look(1000 * MS, 0), 250 * MS);
+}
+
+#[test]
+fn a_key_in_short_turns_of_others_is_looked_at_often() {
+    let changed = Instant::now();
+    let look = |now: Instant, scattered| {
+        let at = recheck_beside_foreign(now, now, Some(changed), scattered);
+        at.saturating_duration_since(now)
+    };
+    assert_eq!(look(changed, 0), Duration::ZERO);
+    assert_eq!(look(changed, 1_999), MS + 999 * MS / 1000);
+    assert_eq!(look(changed + 50 * MS - NANO, 2_000), Duration::ZERO);
+    assert_eq!(look(changed + 50 * MS, 2_000), 4 * MS);
 }
 
 #[cfg(feature = "test-util")]

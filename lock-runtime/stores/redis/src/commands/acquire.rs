@@ -4,8 +4,8 @@ use std::iter::once;
 
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
-    Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
-    Queue,
+    Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
+    Permits, Queue,
 };
 use redis::{FromRedisValue, Value};
 
@@ -22,14 +22,32 @@ impl RedisStore {
         request: &Acquire,
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.hear_view(&request.claim.key);
+        let key = &request.claim.key;
+        self.hear_view(key);
+        let now = self.clock.now();
+        let mut instead_of = request.instead_of;
+        if instead_of.is_some() && self.is_shared(key) {
+            self.pollers.wanted(key, now);
+        }
+        if let Some(owner) = instead_of
+            && let Some(free_until) = self.pollers.end_turn(key, now)
+        {
+            let by = until.min(now + self.command_timeout);
+            self.leave_free(key, owner, free_until, by).await?;
+            instead_of = None;
+        }
+        let is_after_others = self.leave_alone(key, request.lease, until).await;
         let by = until.min(self.clock.now() + self.command_timeout);
+        let queue = match request.queue {
+            Queue::Barge if is_after_others => Queue::Respect,
+            queue => queue,
+        };
         let plain = request.tokens == 0 && request.claim.permits.is_none();
-        if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
+        if plain && queue == Queue::Barge && instead_of.is_none() {
             let answer = self.set_if_free(request, by, until).await?;
+            self.note_turns(request, &answer.value);
             return self.confirm_if_granted(request, answer, by).await;
         }
-        let key = &request.claim.key;
         let listens = request.queue == Queue::Join;
         let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
             self.name(command, once(key));
@@ -37,10 +55,10 @@ impl RedisStore {
                 .arg(Shown(request.claim.owner))
                 .arg(millis(request.lease))
                 .arg(rest_of_place(request))
-                .arg(mode(request.queue))
+                .arg(mode(queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL));
-            if let Some(owner) = request.instead_of {
+            if let Some(owner) = instead_of {
                 command.arg(Shown(owner));
             }
         });
@@ -52,7 +70,29 @@ impl RedisStore {
         }
         let answer = reply
             .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
+        self.note_turns(request, &answer.value);
         self.confirm_if_granted(request, answer, by).await
+    }
+
+    /// Whether other programs may have locks of this name.
+    fn is_shared(&self, key: &LockKey) -> bool {
+        self.namespace.of(key).as_str().is_empty()
+    }
+
+    /// Notes whose turn it is at the key, beside clients without a queue.
+    fn note_turns(&self, request: &Acquire, acquired: &Acquired) {
+        let key = &request.claim.key;
+        match acquired {
+            _ if request.claim.permits.is_some() => {}
+            Acquired::Granted(_) => self.pollers.granted(key, self.clock.now()),
+            Acquired::Busy(busy) => {
+                if let Some(holder) = busy.holder {
+                    let now = self.clock.now();
+                    self.pollers.busy(key, holder, self.is_shared(key), now);
+                }
+            }
+            Acquired::Conflict => {}
+        }
     }
 
     /// The single command of the classic recipe. A repeated request must not use it: the owner

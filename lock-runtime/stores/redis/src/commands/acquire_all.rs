@@ -26,6 +26,10 @@ impl RedisStore {
         if !self.is_together(keys.clone()) {
             return Ok(Answer::new(AcquiredAll::Apart, Link::SEVERAL));
         }
+        for request in requests {
+            self.leave_alone(&request.claim.key, request.lease, by)
+                .await;
+        }
         let reply: Reply<Vec<Value>> = self
             .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
                 command

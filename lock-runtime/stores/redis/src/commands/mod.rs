@@ -9,6 +9,7 @@ mod fence;
 mod force_release;
 mod inspect;
 mod latch;
+mod leave_free;
 mod ping;
 pub(crate) mod quorum;
 mod rate;

@@ -16,7 +16,7 @@ use crate::wire::{Reply, WrongType, leaves_more, millis, permits, released};
 
 /// How much longer a release may take if the server is slow but answers. To repeat it would only
 /// add to the work of such a server.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Ends holds of one slot.
@@ -30,6 +30,14 @@ impl RedisStore {
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();
+        if let [one] = requests
+            && is_plain(one)
+            && let Some(until) = self.pollers.end_turn(&one.claim.key, self.clock.now())
+        {
+            let owner = one.claim.owner;
+            let left = self.leave_free(&one.claim.key, owner, until, by).await?;
+            return Ok(left.map(|released| vec![released]));
+        }
         let release = Request::script(self.form(&scripts::RELEASE), |command| {
             self.name(command, keys);
             command.arg(self.channels(&first.claim.key));

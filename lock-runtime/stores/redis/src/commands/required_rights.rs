@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join;
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{Layout, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, RedisError, Value};
 
 use crate::cluster::slot_map;
@@ -26,6 +26,8 @@ pub(crate) struct Tried<'c> {
     pub(crate) connection: RespConnection,
     pub(crate) namespace: &'c Prefix,
     pub(crate) needs: Needs,
+    /// As whose locks keys are kept.
+    pub(crate) layout: Layout,
     /// The server is a node of a cluster.
     pub(crate) is_node: bool,
 }
@@ -141,6 +143,7 @@ impl Tried<'_> {
         by_hash.arg(form.hash()).arg(1);
         by_hash.arg(self.namespace.unused_key(slot));
         by_hash.arg(self.namespace.unused_channel(slot));
+        by_hash.arg(self.layout.as_str());
         let by_text = form.by_text(&by_hash);
         let commands = vec![("PING", Command::new("PING")), ("EVAL", by_text)];
         let said = match self.expect_all(commands).await?.pop() {

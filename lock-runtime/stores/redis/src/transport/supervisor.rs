@@ -280,6 +280,7 @@ impl Supervisor {
             connection: connection.clone(),
             namespace: &self.context.namespace,
             needs: self.context.needs,
+            layout: self.context.layout,
             is_node: self.is_sole_granter.is_some(),
         }
     }

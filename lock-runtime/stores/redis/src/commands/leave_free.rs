@@ -1,0 +1,63 @@
+//! The end of a turn beside clients without a queue (see [`Pollers`](crate::pollers::Pollers)).
+
+use std::iter::once;
+use std::time::Duration;
+
+use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released};
+
+use super::release::PATIENCE;
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::transport::request::Request;
+use crate::wire::{Reply, leaves_more, released};
+
+impl RedisStore {
+    /// Frees an exclusive lock for whoever asks first, until then. Afterwards the queue has its
+    /// turn, if nobody has come.
+    pub(super) async fn leave_free(
+        &self,
+        key: &LockKey,
+        owner: Owner,
+        until: Instant,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let leave = Request::script(self.form(&scripts::LEAVE_FREE), |command| {
+            self.name(command, once(key));
+            command.arg(Shown(owner));
+        });
+        let leave = leave.patient(Some(by + PATIENCE));
+        let left: Reply<i64> = self.call(key, by, &leave).await?;
+        if left.value.as_ref().is_ok_and(|reply| leaves_more(*reply)) {
+            self.serve_at(key, until);
+        }
+        Ok(left.map(released))
+    }
+
+    /// If the request is lost, or leaves some, the waiters have their turn when one asks again.
+    fn serve_at(&self, key: &LockKey, at: Instant) {
+        let serve = Request::script(self.form(&scripts::RELEASE), |command| {
+            self.name(command, once(key));
+            // An owner that holds no lock: this only hands over.
+            command.arg(self.channels(key)).arg("%");
+        });
+        let (servers, clock) = (self.servers.clone(), self.clock.clone());
+        let (slot, timeout) = (self.slot(key), self.command_timeout);
+        self.clock.spawn(async move {
+            clock.sleep_until(at).await;
+            let _ = servers.exchange(slot, clock.now() + timeout, &serve).await;
+        });
+    }
+
+    /// Waits while the key is left alone. True if it was; then others come first, too. Never for
+    /// so long that the request could fail.
+    pub(super) async fn leave_alone(&self, key: &LockKey, lease: Duration, by: Instant) -> bool {
+        let now = self.clock.now();
+        let Some(until) = self.pollers.free_until(key, now) else {
+            return false;
+        };
+        let most = lease.min(by.saturating_duration_since(now)) / 4;
+        self.clock.sleep_until(until.min(now + most)).await;
+        true
+    }
+}

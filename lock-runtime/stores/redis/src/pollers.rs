@@ -1,0 +1,195 @@
+//! [`Pollers`]: keys that clients without a queue take, too (a loop of `SET NX PX`), so that each
+//! side has its turns.
+//!
+//! A hand-over, in the process or in the store, never frees the key. And who asks again at once
+//! frees it for less time than such a loop sleeps. So a turn of this side is bounded. At its end
+//! the key is deleted, the queue is passed over, and this client does not ask for a moment.
+//!
+//! A turn lasts as long as the other side had the key before. A client that never had it is looked
+//! for where names are shared on purpose, in the empty namespace: the key is left alone now and
+//! then.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lock_store::{Holder, Instant, LockKey, Mutex, SweepingMap};
+
+/// Such a client is expected at a key for this time after it was last seen there.
+const SEEN_FOR: Duration = Duration::from_secs(10);
+/// How long the key is left alone: longer than the pause of an impatient loop.
+const FREE_FOR: Duration = Duration::from_millis(15);
+/// The shortest turn of this side, and the longest.
+const TURN_LEAST: Duration = Duration::from_millis(20);
+const TURN_MOST: Duration = Duration::from_millis(250);
+/// The turn of this side where nobody else was seen.
+const TURN_ALONE: Duration = Duration::from_secs(1);
+
+/// What is known of keys that clients without a queue take, or may take.
+#[derive(Debug, Default)]
+pub(crate) struct Pollers {
+    keys: Mutex<SweepingMap<LockKey, Contest>>,
+    /// There was one. Without, no lock is taken.
+    has_any: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Contest {
+    /// When such a client was last seen to have the key.
+    seen: Option<Instant>,
+    /// Since when this side waits for such clients.
+    theirs_since: Option<Instant>,
+    /// The end of this side's turn, once it has begun.
+    ours_until: Option<Instant>,
+    /// How long this side's last turn was to be.
+    turn: Duration,
+    free_until: Option<Instant>,
+}
+
+impl Pollers {
+    /// Notes who has a key that this side waits for. Its names are shared in the empty namespace.
+    pub(crate) fn busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
+        match holder {
+            Holder::Foreign(_) => self.enter(key, now, |contest| {
+                contest.seen = Some(now);
+                contest.theirs_since.get_or_insert(now);
+                contest.ours_until = None;
+            }),
+            _ if is_shared => self.wanted(key, now),
+            _ => self.granted(key, now),
+        }
+    }
+
+    /// Notes that several of this side want a key whose name is shared.
+    pub(crate) fn wanted(&self, key: &LockKey, now: Instant) {
+        self.enter(key, now, |contest| _ = contest.begin_turn(now));
+    }
+
+    /// Notes that this side has got the key.
+    pub(crate) fn granted(&self, key: &LockKey, now: Instant) {
+        self.at(key, |contest| _ = contest.begin_turn(now));
+    }
+
+    /// Whether this side's turn is over. Then the key is to be left free until the returned time.
+    pub(crate) fn end_turn(&self, key: &LockKey, now: Instant) -> Option<Instant> {
+        self.at(key, |contest| {
+            if now < contest.begin_turn(now) {
+                return None;
+            }
+            contest.ours_until = None;
+            contest.free_until = Some(now + FREE_FOR);
+            contest.free_until
+        })?
+    }
+
+    /// Until when this client leaves the key alone.
+    pub(crate) fn free_until(&self, key: &LockKey, now: Instant) -> Option<Instant> {
+        let until = self.at(key, |contest| contest.free_until)??;
+        (until > now).then_some(until)
+    }
+
+    fn enter(&self, key: &LockKey, now: Instant, change: impl FnOnce(&mut Contest)) {
+        let mut keys = self.keys.lock();
+        keys.sweep(|contest| contest.is_in_use(now));
+        match keys.get_mut(key) {
+            Some(contest) => change(contest),
+            None => change(keys.entry(key.clone()).or_default()),
+        }
+        self.has_any.store(true, Ordering::Relaxed);
+    }
+
+    fn at<T>(&self, key: &LockKey, read: impl FnOnce(&mut Contest) -> T) -> Option<T> {
+        if !self.has_any.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.keys.lock().get_mut(key).map(read)
+    }
+}
+
+impl Contest {
+    fn is_in_use(&self, now: Instant) -> bool {
+        let lately = |at: Option<Instant>| at.is_some_and(|at| at + SEEN_FOR > now);
+        lately(self.seen) || lately(self.ours_until) || lately(self.free_until)
+    }
+
+    /// Begins this side's turn, unless it has begun. When it ends.
+    fn begin_turn(&mut self, now: Instant) -> Instant {
+        if let Some(until) = self.ours_until {
+            return until;
+        }
+        let is_seen = self.seen.is_some_and(|seen| seen + SEEN_FOR > now);
+        self.turn = match self.theirs_since.take() {
+            Some(since) => now.saturating_duration_since(since),
+            // They have left the free key alone: their pauses are longer than the moment.
+            None if is_seen => 2 * self.turn,
+            None => TURN_ALONE,
+        };
+        if is_seen {
+            self.turn = self.turn.clamp(TURN_LEAST, TURN_MOST);
+        }
+        let until = now + self.turn;
+        self.ours_until = Some(until);
+        until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_store::{ClientId, Owner};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const FOREIGN: Holder = Holder::Foreign(7);
+
+    fn key() -> LockKey {
+        LockKey::from("k")
+    }
+
+    #[test]
+    fn a_turn_lasts_as_long_as_the_others_had_the_key() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.busy(&key(), FOREIGN, true, start);
+        pollers.busy(&key(), FOREIGN, true, start + 70 * MS);
+        let got = start + 100 * MS;
+        pollers.granted(&key(), got);
+        assert_eq!(pollers.end_turn(&key(), got + 99 * MS), None);
+        let ended = got + 100 * MS;
+        assert_eq!(pollers.end_turn(&key(), ended), Some(ended + FREE_FOR));
+        let until = pollers.free_until(&key(), ended + 14 * MS);
+        assert_eq!(until, Some(ended + FREE_FOR));
+        assert_eq!(pollers.free_until(&key(), ended + 15 * MS), None);
+    }
+
+    #[test]
+    fn turns_grow_while_nobody_takes_the_free_key_and_are_bounded() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.busy(&key(), FOREIGN, true, start);
+        let mut now = start + MS;
+        let mut turns = Vec::new();
+        for _ in 0..6 {
+            let began = now;
+            pollers.granted(&key(), began);
+            while pollers.end_turn(&key(), now).is_none() {
+                now += MS;
+            }
+            turns.push(now.saturating_duration_since(began).as_millis());
+        }
+        assert_eq!(turns, [20, 40, 80, 160, 250, 250]);
+    }
+
+    #[test]
+    fn without_such_a_client_the_key_is_left_alone_seldom_and_in_the_empty_namespace_only() {
+        let start = Instant::now();
+        let ours = Holder::Owner(Owner {
+            client: ClientId(1),
+            request: 1,
+        });
+        for is_shared in [true, false] {
+            let pollers = Pollers::default();
+            pollers.busy(&key(), ours, is_shared, start);
+            assert_eq!(pollers.end_turn(&key(), start + 999 * MS), None);
+            let left = pollers.end_turn(&key(), start + 1000 * MS);
+            assert_eq!(left.is_some(), is_shared);
+        }
+    }
+}

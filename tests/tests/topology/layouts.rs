@@ -1,0 +1,112 @@
+//! Locks as ShedLock and the recipe with a time keep them, under sentinels and in a cluster.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{RedisCluster, RedisServer, SentinelGroup, eventually, wall_micros};
+
+use crate::client;
+
+const LAYOUTS: [&str; 2] = ["shedlock", "timestamp"];
+const LONG: Duration = Duration::from_secs(60);
+
+async fn both(url: &str, layout: &str) -> (LockClient, LockClient) {
+    let url = format!("{url}?layout={layout}");
+    (client(&url).await, client(&url).await)
+}
+
+/// The key in Redis.
+fn name(layout: &str, key: &str) -> String {
+    match layout {
+        "shedlock" => format!("job-lock:default:{key}"),
+        _ => key.to_owned(),
+    }
+}
+
+/// What another program writes to hold a lock for a minute.
+fn others_value(layout: &str) -> String {
+    match layout {
+        "shedlock" => "ADDED:2026-01-01T00:00:00.000Z@elsewhere".to_owned(),
+        _ => (wall_micros() / 1000 + 60_000).to_string(),
+    }
+}
+
+async fn value(server: &RedisServer, name: &str) -> Option<String> {
+    server.query(&["GET", name]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_of_each_layout_is_kept_when_another_server_takes_over() {
+    for layout in LAYOUTS {
+        let group = SentinelGroup::start().await;
+        let (one, two) = both(&group.url(), layout).await;
+        let lock = one.lock("k").lease(Duration::from_secs(20)).renew(true);
+        let guard = lock.acquire().await.unwrap();
+        let old = group.master().await;
+        let name = name(layout, "k");
+        let stored = value(old, &name).await;
+        assert!(stored.is_some(), "{layout}");
+        for server in &group.servers {
+            eventually("a replica has the lock", async || {
+                value(server, &name).await == stored
+            })
+            .await;
+        }
+        let waiting = tokio::spawn(two.lock("k").wait(LONG).acquire());
+        old.kill();
+        group.until_failed_over(old).await;
+        eventually("the new master is asked", async || {
+            let found = two.inspect("k").await;
+            found.is_ok_and(|found| found.holder.is_some())
+        })
+        .await;
+        assert!(guard.is_held() && !waiting.is_finished(), "{layout}");
+        guard.extend(LONG).await.unwrap();
+        guard.release().await.unwrap();
+        waiting.await.unwrap().unwrap().release().await.unwrap();
+        assert_eq!(value(group.master().await, &name).await, None, "{layout}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_of_each_layout_is_on_the_node_of_its_slot() {
+    let cluster = RedisCluster::start_masters().await;
+    for layout in LAYOUTS {
+        let (one, two) = both(&cluster.url(), layout).await;
+        for key in (0..12).map(|key| match key % 3 {
+            0 => format!("{{acme}}:stock:{key}"),
+            _ => format!("stock:{key}"),
+        }) {
+            let name = name(layout, &key);
+            let slot = cluster.slot(&name).await;
+            let lock = |client: &LockClient| client.lock(key.as_str()).wait(LONG);
+            let guard = lock(&one).acquire().await.unwrap();
+            assert!(value(cluster.master_of(slot).await, &name).await.is_some());
+            assert!(lock(&two).try_acquire().await.unwrap().is_none());
+            let waiting = tokio::spawn(lock(&two).acquire());
+            if key.ends_with('5') {
+                let from = cluster.master_of(slot).await;
+                let others = cluster.nodes.iter().find(|node| node.addr() != from.addr());
+                cluster.move_slot(slot, others.unwrap()).await;
+                guard.extend(LONG).await.unwrap();
+            }
+            guard.release().await.unwrap();
+            waiting.await.unwrap().unwrap().release().await.unwrap();
+            let node = cluster.master_of(slot).await;
+            assert_eq!(value(node, &name).await, None, "{layout} {key}");
+            let others = others_value(layout);
+            node.command(&["SET", &name, &others, "PX", "60000"]).await;
+            let busy = one.lock(key.as_str()).wait(Duration::ZERO).acquire().await;
+            assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+            assert!(one.inspect(key.as_str()).await.unwrap().holder.is_some());
+            node.command(&["DEL", &name]).await;
+        }
+        // Each lock for itself, on whichever node.
+        let several = ["a", "b", "c"].map(str::to_owned);
+        let all = one.multi_lock(several.clone()).acquire().await.unwrap();
+        for key in several {
+            assert!(two.lock(key).try_acquire().await.unwrap().is_none());
+        }
+        all.release().await.unwrap();
+    }
+}
