@@ -73,15 +73,15 @@ impl fmt::Display for Advice<'_> {
 }
 
 pub(crate) struct Subscriber {
-    pub(crate) route: Route,
-    pub(crate) client: ClientId,
-    pub(crate) hearer: Hearer,
+    route: Route,
+    client: ClientId,
+    hearer: Hearer,
     /// The other sessions.
-    pub(crate) pool: Weak<Pool>,
+    pool: Weak<Pool>,
     /// For people.
-    pub(crate) server: String,
-    pub(crate) clock: Clock,
-    pub(crate) hearing: watch::Sender<Hearing>,
+    server: String,
+    clock: Clock,
+    hearing: watch::Sender<Hearing>,
 }
 
 /// How a subscription ended.
@@ -95,6 +95,24 @@ enum SubscriptionEnd {
 }
 
 impl Subscriber {
+    pub(crate) fn new(
+        route: Route,
+        client: ClientId,
+        pool: &Arc<Pool>,
+        hearer: Hearer,
+        hearing: watch::Sender<Hearing>,
+    ) -> Self {
+        Self {
+            route,
+            client,
+            hearer,
+            pool: Arc::downgrade(pool),
+            server: pool.settings.server.clone(),
+            clock: pool.clock.clone(),
+            hearing,
+        }
+    }
+
     /// Listens until `closed` is dropped.
     pub(crate) fn start(self, closed: oneshot::Receiver<()>) {
         let clock = self.clock.clone();
