@@ -37,7 +37,7 @@ impl Observed {
     }
 
     fn record_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
-        self.counters.lost();
+        self.counters.record_lost();
         if self.events.are_wanted() {
             let held = now.saturating_duration_since(hold.since);
             let lost = move || What::Lost { reason, held };
@@ -59,7 +59,7 @@ impl Observed {
 
     /// Tells that a guard has ended its hold.
     pub(super) fn record_released(&self, hold: &Hold, now: Instant) {
-        self.counters.released();
+        self.counters.record_released();
         let held = now.saturating_duration_since(hold.since);
         tracing::debug!(key = %hold.key().shortened(), ?held, "a lock is released");
         self.events

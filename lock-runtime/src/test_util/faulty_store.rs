@@ -182,40 +182,33 @@ struct FaultyListener {
 }
 
 impl FaultyListener {
-    fn listener_unless_silent(&self) -> Option<Arc<dyn Listener>> {
-        let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
-        self.listener.upgrade().filter(|_| !is_silent)
+    fn listener_unless_silent(&self) -> Weak<dyn Listener> {
+        match *self.told.behaviour.borrow() {
+            Behaviour::Silent => Weak::<Self>::new(),
+            _ => Weak::clone(&self.listener),
+        }
     }
 }
 
 impl Listener for FaultyListener {
     fn on_granted(&self, grant: HandedOver) -> WakeUp {
-        let listener = self.listener_unless_silent();
-        listener.map_or_else(WakeUp::default, |it| it.on_granted(grant))
+        self.listener_unless_silent().on_granted(grant)
     }
 
     fn recheck(&self) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.recheck();
-        }
+        self.listener_unless_silent().recheck();
     }
 
     fn on_lost(&self, link: Link) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.on_lost(link);
-        }
+        self.listener_unless_silent().on_lost(link);
     }
 
-    fn freed(&self, ended: Ended) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.freed(ended);
-        }
+    fn on_freed(&self, ended: Ended) {
+        self.listener_unless_silent().on_freed(ended);
     }
 
     fn on_message(&self, message: ClientMessage) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.on_message(message);
-        }
+        self.listener_unless_silent().on_message(message);
     }
 }
 

@@ -195,7 +195,7 @@ impl LocalQueues {
     }
 
     /// Something may be had that the first waiter of this key waits for.
-    pub(in crate::engine) fn freed(&self, key: &LockKey) {
+    pub(in crate::engine) fn on_freed(&self, key: &LockKey) {
         let signal = self.find(key).and_then(|queue| {
             let state = queue.state.lock();
             state.first().map(|(_, first)| Arc::clone(&first.signal))

@@ -109,7 +109,6 @@ impl MemoryClient {
             latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
-            suspends: server.suspends,
         };
         let Ok(value) = verb(&mut step, &mut server.spaces[space]);
         // The waiter's listener gets a grant before anybody can learn more from this server. The

@@ -30,7 +30,6 @@ pub(super) struct MemoryStep<'s> {
     pub(super) latches: &'s Latches,
     pub(super) listeners: &'s BTreeMap<ClientId, ConnectedClient>,
     pub(super) wake_ups: Vec<WakeUp>,
-    pub(super) suspends: bool,
 }
 
 /// A lock during a step.
@@ -82,13 +81,7 @@ impl LockRecord for MemoryRecord<'_, '_> {
     }
 
     fn first(&mut self) -> Result<Option<(Owner, Waiting)>, Infallible> {
-        let now = self.step.now;
-        let mut first = self.lock.queue.first(now);
-        if let Some(waiting) = &mut first
-            && !self.step.suspends
-        {
-            (waiting.ends, waiting.heard) = (None, now);
-        }
+        let first = self.lock.queue.first(self.step.now);
         Ok(first.map(|waiting| (waiting.owner, waiting)))
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{ClientId, Clock, StoreError, StoreErrorKind};
+use lock_store::{ClientId, Clock, Listener, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
@@ -219,7 +219,7 @@ impl Subscriber {
             let by = self.clock.now() + COMES_WITHIN;
             if self.clock.by(by, proof.notified()).await.is_some() {
                 self.hearing.send_replace(Hearing::Proved);
-                self.hearer.recheck();
+                self.hearer.listener.recheck();
                 return std::future::pending().await;
             }
         }

@@ -93,7 +93,7 @@ impl StoreUrl {
             _ => None,
         };
         let addresses = map.map(AddressMap::read).transpose()?;
-        let parts = || UrlParts::of(each, rest, insecure);
+        let parts = || UrlParts::of(rest, each == "rediss", insecure);
         let topology = match (each, kind) {
             ("redis+unix", None) => socket(rest, options)?,
             ("redis" | "rediss", None) => server(&parts()?, options)?,

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Failure, Instant, Link, Mutex, ServerHealth, StoreError, StoreErrorKind};
+use lock_store::{
+    Failure, Instant, Link, Listener, Mutex, ServerHealth, StoreError, StoreErrorKind,
+};
 use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -177,11 +179,10 @@ impl Connection {
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
         }
-        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
-        {
+        if let ConnectionState::Up(up) = before {
             let text = "the connection is not needed any more";
             let error = StoreError::new(StoreErrorKind::Disconnected, text);
-            listener.disconnected(&up.address(), &error);
+            self.context.listener.disconnected(&up.address(), &error);
         }
     }
 

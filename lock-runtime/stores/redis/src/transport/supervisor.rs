@@ -162,13 +162,13 @@ impl Supervisor {
         let (link, server) = (up.link, up.address());
         let connection = up.connection.clone();
         tracing::debug!(link = link.0, %server, "connected to the lock store");
-        self.with_listener(|listener| listener.connected(&server));
+        self.context.listener.connected(&server);
         let subscriptions = Arc::clone(&up.subscriptions);
         shared.bring_up(up);
         shared.hear_all();
         let denied = Arc::clone(&shared.denied);
         drop(shared);
-        self.recheck();
+        self.context.listener.recheck();
         let (tried, clock) = (self.tried(&connection), &self.context.clock);
         let proof = Proof {
             connection: &connection,
@@ -188,16 +188,17 @@ impl Supervisor {
                     link = link.0, %error, %server,
                     "the connection to the lock store is replaced"
                 );
-                self.with_listener(|listener| listener.disconnected(&server, error));
-                self.recheck();
+                self.context.listener.disconnected(&server, error);
+                self.context.listener.recheck();
             }
             Left::Replaced(_) => {
                 tracing::warn!(
                     link = link.0, %server,
                     "the connection to the lock store stayed silent and is replaced"
                 );
-                let silent = stayed_silent();
-                self.with_listener(|listener| listener.disconnected(&server, &silent));
+                let text = "the connection stayed silent";
+                let silent = StoreError::new(StoreErrorKind::Timeout, text);
+                self.context.listener.disconnected(&server, &silent);
             }
         }
         Some(left)
@@ -391,16 +392,6 @@ impl Supervisor {
         let is_silent = doubted.reads() == reads;
         (is_silent && !is_alive).then_some(made)
     }
-
-    fn recheck(&self) {
-        self.with_listener(|listener| listener.recheck());
-    }
-
-    fn with_listener(&self, tell: impl FnOnce(&dyn Listener)) {
-        if let Some(listener) = self.context.listener.upgrade() {
-            tell(&*listener);
-        }
-    }
 }
 
 /// Tries until the server has said whether the user can do what locks need, and again after each
@@ -447,10 +438,6 @@ async fn sign_of_life(over: &RespConnection) {
     if answer.is_err_and(|error| errors::kind(&error) == StoreErrorKind::Disconnected) {
         pending::<()>().await;
     }
-}
-
-fn stayed_silent() -> StoreError {
-    StoreError::new(StoreErrorKind::Timeout, "the connection stayed silent")
 }
 
 /// Between half and all of the back-off, another time at each attempt.
