@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::schedule::{Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
-use crate::engine::hold::renewed_parts::RenewedParts;
+use crate::engine::hold::change::RenewedParts;
 use crate::engine::liveness::Liveness;
 use crate::engine::observed::Observed;
 use crate::engine::timing;

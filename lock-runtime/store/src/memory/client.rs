@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::latch::Entry;
 use super::lock::{ConnectedClient, LINK, MemoryRecord, MemoryStep};
-use super::name::SharedName;
 use super::server::{MemoryStore, Server};
-use super::space::Space;
+use super::space::{SharedName, Space};
 use crate::instant::Instant;
 use crate::rules;
 use crate::{

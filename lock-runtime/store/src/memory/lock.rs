@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::Weak;
 
 use super::latch::Latches;
-use super::name::SharedName;
 use super::queue::Places;
+use super::space::SharedName;
 use crate::instant::Instant;
 use crate::rules::{Holders, LockRecord, Waiting, next_token};
 use crate::{Acquire, ClientId, HandedOver, Link, Listener, Owner, Trust, WakeUp};

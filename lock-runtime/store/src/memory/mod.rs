@@ -9,8 +9,6 @@ mod client;
 mod intruder;
 mod latch;
 mod lock;
-mod name;
-mod pass_log;
 mod queue;
 mod rate;
 mod server;

@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::latch::Latches;
 use super::lock::ConnectedClient;
-use super::pass_log::PassLogs;
-use super::rate::Buckets;
+use super::rate::{Buckets, PassLogs};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::{ClientId, Mutex};

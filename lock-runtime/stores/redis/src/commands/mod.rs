@@ -1,12 +1,10 @@
 //! Each command for a lock: how it is written and what its reply means, beside the Lua script that
 //! it runs.
 
-mod abandon;
 mod acquire;
 mod acquire_all;
 mod batch;
 mod fence;
-mod force_release;
 mod inspect;
 mod latch;
 mod ping;
@@ -16,5 +14,4 @@ mod release;
 pub(crate) mod renew;
 pub(crate) mod required_rights;
 pub(crate) mod rights;
-mod shrink;
 mod tell;

@@ -7,7 +7,7 @@ use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
-use crate::secrets::remember;
+use crate::server_text::remember;
 
 /// The form of each kind of URL.
 pub(super) const FORMS: &str = "\
