@@ -40,20 +40,18 @@ impl Observed {
         self.counters.record_lost();
         if self.events.are_wanted() {
             let held = now.saturating_duration_since(hold.since);
-            let lost = move || What::Lost { reason, held };
+            let lost = What::Lost { reason, held };
             self.events
-                .record_later(Some(about(hold)), move |recorder| recorder.record(lost()));
+                .record_later(Some(about(hold)), move |recorder| recorder.record(lost));
         }
     }
 
     /// Tells of a renewal, and how long after its first try it came.
     pub(super) fn record_renewed(&self, hold: &Hold, late: Duration) {
         if self.events.are_wanted() {
-            let renewed = move || What::Renewed { late };
+            let renewed = What::Renewed { late };
             self.events
-                .record_later(Some(about(hold)), move |recorder| {
-                    recorder.record(renewed())
-                });
+                .record_later(Some(about(hold)), move |recorder| recorder.record(renewed));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The embedded store as a test wants it: silent, refusing, or well.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use lock_store::memory::MemoryStore;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 
 /// The client that is somebody else.
 pub(super) const ANOTHER: ClientId = ClientId(u128::MAX);
+/// What that client is called.
 const ITS_NAME: &str = "somebody-else";
 
 /// What a test has told the store.
@@ -176,6 +176,7 @@ macro_rules! faulty {
 lock_store::operations!(faulty);
 
 /// Hears nothing while the store is silent.
+#[derive(Debug)]
 struct FaultyListener {
     listener: Weak<dyn Listener>,
     told: Arc<Instructions>,
@@ -209,11 +210,5 @@ impl Listener for FaultyListener {
 
     fn on_message(&self, message: ClientMessage) {
         self.listener_unless_silent().on_message(message);
-    }
-}
-
-impl fmt::Debug for FaultyListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultyListener").finish_non_exhaustive()
     }
 }

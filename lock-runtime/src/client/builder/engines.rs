@@ -56,7 +56,6 @@ macro_rules! engine_with_access {
 }
 
 impl LockClientBuilder {
-    /// Opens the store.
     pub(super) fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         if let Some(open) = &self.store {
             self.expect_no_access("the store is the caller's own")?;

@@ -62,7 +62,6 @@ impl<'e> ObservedRequest<'e> {
         events.record_end(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
-    /// It has ended with this.
     pub(super) fn end(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
         self.ended = true;
         let counters = &self.engine.observed.counters;

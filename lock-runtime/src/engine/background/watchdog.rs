@@ -171,7 +171,6 @@ impl Watchdog {
         self.earlier.notify_one();
     }
 
-    /// The task.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let armed = {

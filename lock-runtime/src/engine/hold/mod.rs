@@ -63,7 +63,6 @@ struct HoldState {
     tenure: Option<Box<Tenure>>,
 }
 
-/// The contents of a grant.
 #[derive(Debug)]
 pub(crate) struct Grant {
     /// Tells the hold from each other one of its client, also from those that it was made of.

@@ -15,7 +15,6 @@ use super::state::{
 };
 use super::waiter::Waiter;
 
-/// All local queues of a client.
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueues {
     table: Mutex<QueueTable>,

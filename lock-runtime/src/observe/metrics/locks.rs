@@ -75,7 +75,6 @@ impl LockMetrics {
         metrics
     }
 
-    /// A request ended.
     pub(super) fn record_end(&self, outcome: &'static str, waited: Duration, by: &dyn Recorder) {
         let LockLabels { template, kind } = self.labels;
         let make = || {
@@ -94,7 +93,6 @@ impl LockMetrics {
         self.hold.record(held);
     }
 
-    /// A hold was lost.
     pub(super) fn record_loss(&self, reason: LostReason, held: Duration, by: &dyn Recorder) {
         self.record_release(held);
         let LockLabels { template, kind } = self.labels;
@@ -111,7 +109,6 @@ impl LockMetrics {
         })
     }
 
-    /// A term ended.
     pub(super) fn record_term_end(&self, how: TermEnd, by: &dyn Recorder) {
         self.leading(by).add(-1);
         let LockLabels { template, kind } = self.labels;

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::SharedName;
 use super::latch::Entry;
 use super::lock::{ConnectedClient, LINK, MemoryRecord, MemoryStep};
 use super::server::{MemoryStore, Server};
-use super::space::{SharedName, Space};
+use super::space::Space;
 use crate::instant::Instant;
 use crate::rules;
 use crate::{

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::Weak;
 
+use super::SharedName;
 use super::latch::Latches;
 use super::queue::Places;
-use super::space::SharedName;
 use crate::instant::Instant;
 use crate::rules::{Holders, LockRecord, Waiting, next_token};
 use crate::{Acquire, ClientId, HandedOver, Link, Listener, Owner, Trust, WakeUp};
@@ -140,7 +140,6 @@ impl LockRecord for MemoryRecord<'_, '_> {
     }
 }
 
-/// A connected client.
 #[derive(Debug)]
 pub(super) struct ConnectedClient {
     /// The client's own namespace.

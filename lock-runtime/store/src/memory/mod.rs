@@ -17,3 +17,10 @@ mod space;
 #[cfg(feature = "test-util")]
 pub use self::intruder::Intruder;
 pub use self::server::MemoryStore;
+
+use std::sync::Arc;
+
+use crate::LockKey;
+
+/// The name of a lock, a latch or a bucket in the server: namespace and key.
+type SharedName = (Arc<str>, LockKey);

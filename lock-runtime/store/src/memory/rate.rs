@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::space::SharedName;
+use super::SharedName;
 use crate::instant::Instant;
 use crate::rules::{PassLog, TokenBucket};
 use crate::{RateRequest, Rated, SweepingMap};

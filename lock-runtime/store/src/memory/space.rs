@@ -1,13 +1,10 @@
-//! The locks of one namespace, and the names of all else.
+//! The locks of one namespace.
 
 use std::sync::Arc;
 
 use super::lock::MemoryLock;
 use crate::instant::Instant;
 use crate::{LockKey, SweepingMap};
-
-/// The name of a lock, a latch or a bucket in the server: namespace and key.
-pub(super) type SharedName = (Arc<str>, LockKey);
 
 #[derive(Debug)]
 pub(super) struct Space {

@@ -84,7 +84,6 @@ pub(crate) struct Subscriber {
     hearing: watch::Sender<Hearing>,
 }
 
-/// How a subscription ended.
 enum SubscriptionEnd {
     /// It was proved, and its connection is gone.
     Gone,

@@ -55,7 +55,6 @@ impl RedisStore {
     }
 }
 
-/// Asks one server.
 async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
     // A server that refuses `PING` is not healthy, whatever else it answers.

@@ -30,7 +30,6 @@ pub(super) struct Hints {
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
 
-/// Listens to one server.
 #[derive(Debug)]
 pub(super) struct ServerListener {
     at: usize,

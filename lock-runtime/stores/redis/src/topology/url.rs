@@ -21,7 +21,6 @@ const OF_CLUSTER: [&str; 3] = ["replicas", "replicas_timeout", "map"];
 /// The default port of sentinels.
 const SENTINEL_PORT: u16 = 26379;
 
-/// A parsed store URL.
 pub(crate) struct StoreUrl {
     /// The scheme begins with `rediss`.
     #[cfg(feature = "tls")]

@@ -115,7 +115,6 @@ impl Connection {
         Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// Reads the connection, if it is up.
     fn with_up<T>(&self, read: impl FnOnce(&Arc<Connected>) -> T) -> Option<T> {
         match &*self.state.borrow() {
             ConnectionState::Up(up) => Some(read(up)),

@@ -98,7 +98,6 @@ enum Left {
     Replaced(Box<MadeConnection>),
 }
 
-/// A connection.
 struct MadeConnection {
     up: Connected,
     /// Where it leads.
