@@ -156,7 +156,7 @@ impl Undo {
     }
 
     /// Waits until everything sent so far is done.
-    pub(crate) async fn drained(&self) {
+    pub(crate) async fn until_drained(&self) {
         let (done, drained) = oneshot::channel();
         self.send(UndoJob::Drain(done));
         let _ = drained.await;

@@ -186,7 +186,7 @@ impl PostgresStore {
         if !own.is_empty() {
             self.hearer.hear(News::Granted(own));
         }
-        let hints = telling(&News::granted(others))?;
+        let hints = notification(&News::granted(others))?;
         let (pool, late) = (Arc::clone(&self.pool), self.late);
         let by = pool.clock.now() + self.command_timeout;
         let (done, told) = oneshot::channel();
@@ -246,7 +246,7 @@ impl PostgresStore {
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
                 let told = one(|row| row.grants(), Vec::new)(&rows)?;
-                if let Some(hints) = telling(&News::granted(told)) {
+                if let Some(hints) = notification(&News::granted(told)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }
                 Ok::<_, tokio_postgres::Error>(())
@@ -269,7 +269,7 @@ async fn send(pool: &Arc<Pool>, hints: &Statement, by: Instant, late: Duration) 
 }
 
 /// The statement that sends news, all at once. `None` if there are none, or too long ones only.
-pub(crate) fn telling(news: &[(ClientId, News)]) -> Option<Statement> {
+pub(crate) fn notification(news: &[(ClientId, News)]) -> Option<Statement> {
     let written = news
         .iter()
         .filter_map(|(to, news)| Some((to, news.write()?)));

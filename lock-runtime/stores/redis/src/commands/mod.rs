@@ -14,4 +14,4 @@ mod release;
 pub(crate) mod renew;
 pub(crate) mod required_rights;
 pub(crate) mod rights;
-mod tell;
+pub(crate) mod tell;

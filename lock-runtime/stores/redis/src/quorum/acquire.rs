@@ -8,9 +8,10 @@ use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Inst
 
 use super::majority::too_few;
 use super::round::Round;
-use super::store::{LINK, QuorumStore};
+use super::store::{QuorumStore, said};
 use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
+use crate::commands::tell::hear_view;
 use crate::errors::without_effect;
 use crate::random;
 
@@ -53,21 +54,17 @@ impl Met {
     }
 }
 
-fn answer(value: Acquired) -> Answer<Acquired> {
-    Answer::new(value, LINK)
-}
-
 impl QuorumStore {
     pub(super) async fn acquire(
         &self,
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.hear_view(&request.claim.key);
+        hear_view(&self.nodes, &request.claim.key);
         let owner = request.claim.owner;
         if self.end_earlier(request, by).await? {
             // Others have their turn first.
-            return Ok(answer(Acquired::busy(Some(Duration::ZERO), false)));
+            return Ok(said(Acquired::busy(Some(Duration::ZERO), false)));
         }
         let started = self.clock.now();
         let (mut splits, mut met) = (0, Met::default());
@@ -80,7 +77,7 @@ impl QuorumStore {
             // owner, and so the round.
             self.keep(owner, &round);
             let verdict = match self.run_and_confirm(&round, request, by).await {
-                Ok(granted) => return Ok(answer(Acquired::Granted(granted))),
+                Ok(granted) => return Ok(said(Acquired::Granted(granted))),
                 Err(verdict) => verdict,
             };
             self.forget(owner, &round);
@@ -107,11 +104,11 @@ impl QuorumStore {
                     busy.holder = holder;
                     busy
                 }
-                QuorumVerdict::Conflict => return Ok(answer(Acquired::Conflict)),
+                QuorumVerdict::Conflict => return Ok(said(Acquired::Conflict)),
                 // The quorum itself ends what the round left.
                 QuorumVerdict::Failed(error) => return Err(without_effect(error)),
             };
-            return Ok(answer(Acquired::Busy(busy)));
+            return Ok(said(Acquired::Busy(busy)));
         }
     }
 

@@ -342,7 +342,7 @@ impl Supervisor {
                             let channels = self.channels(subscriptions);
                             let doubted = &reached.dialed.connection;
                             another = Some(Box::pin(async move {
-                                self.replacement(doubted, &channels).await
+                                self.make_replacement(doubted, &channels).await
                             }));
                         }
                     }
@@ -369,7 +369,7 @@ impl Supervisor {
     }
 
     /// Another connection, if that is there before a sign of life of this one.
-    async fn replacement(
+    async fn make_replacement(
         &self,
         doubted: &RespConnection,
         channels: &[String],
