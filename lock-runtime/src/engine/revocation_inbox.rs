@@ -63,7 +63,7 @@ impl Revocations {
     }
 
     /// Another client says something about a revocation.
-    pub(super) fn told(&self, message: ClientMessage) {
+    pub(super) fn on_message(&self, message: ClientMessage) {
         match message {
             ClientMessage::Revoke {
                 key,
@@ -147,7 +147,7 @@ mod tests {
         };
         let _listening = revocations.listen(std::iter::once(owner));
         let tell = |answer| {
-            revocations.told(ClientMessage::Revoking {
+            revocations.on_message(ClientMessage::Revoking {
                 key: LockKey::from("k"),
                 owner,
                 name: Box::from("b"),
