@@ -34,6 +34,8 @@ mod listener;
 pub mod memory;
 mod mutex;
 mod namespace;
+#[doc(hidden)]
+pub mod ordered;
 mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
@@ -89,7 +91,7 @@ pub use request::{
 #[doc(hidden)]
 pub use server_text::escaped;
 #[doc(hidden)]
-pub use server_url::{Host, ServerUrl, UrlForm, switch_option, time_option};
+pub use server_url::{Host, ServerUrl, UrlForm, switch_option, time_option, tls_option};
 pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

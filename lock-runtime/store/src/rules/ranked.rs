@@ -97,15 +97,15 @@ pub fn rank<C: RankedRequest>(
     }
 }
 
-/// How many of these requests hold the lock: so many of the first.
-pub fn count_holding<C: RankedRequest>(all: &[C]) -> usize {
-    holders(all.iter()).len()
+/// Those of these requests that hold the lock: the first.
+pub fn holding<C: RankedRequest>(all: &[C]) -> &[C] {
+    all.get(..holders(all.iter()).len()).unwrap_or_default()
 }
 
 /// What is to be said about a lock with these requests.
 pub fn found<C: RankedRequest>(all: &[C]) -> LockFound {
     let holders = holders(all.iter());
-    let holding = all.get(..holders.len()).unwrap_or_default();
+    let holding = holding(all);
     let mut found = LockFound::free(all.len() - holding.len());
     found.holders = holding.len();
     found.holder = holding.last().map(C::holder);

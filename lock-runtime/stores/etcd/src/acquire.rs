@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::{KeyNode, OwnPart, text_of};
 use lock_store::rules::{ChildStanding, Rank};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
@@ -13,8 +14,8 @@ use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, ChildPlace, KeyNode};
+use crate::holds::Own;
+use crate::names::{self, Child, ChildPlace};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads_with_base};
 use crate::wire;
@@ -90,7 +91,7 @@ impl Inner {
         let (node, request) = (&asking.node, asking.request);
         let name = names::of_request(request.claim.owner);
         let path = node.child(&name);
-        let value = names::value_of(request.claim.permits);
+        let value = text_of(request.claim.permits);
         for _ in 0..TRIES {
             let lease = self.lease_for(live, request.lease).await?;
             let sent = self.clock.now();
@@ -141,7 +142,7 @@ impl Inner {
     ) -> Carried<Listing> {
         let (node, request) = (&asking.node, asking.request);
         let path = node.child(&names::of_request(request.claim.owner));
-        let value = names::value_of(request.claim.permits);
+        let value = text_of(request.claim.permits);
         for _ in 0..TRIES {
             let lease = match holds {
                 true => self.lease_for(live, request.lease).await?,
@@ -251,7 +252,7 @@ impl Inner {
                         OwnPart::Waits { .. } => ends,
                     });
                 }
-                _ => holds.set(
+                _ => holds.put(
                     node,
                     Own {
                         child: child.clone(),
@@ -309,7 +310,7 @@ impl Inner {
         let mut holds = self.holds.lock();
         match holds.get(node, child.owner) {
             Some(own) if own.child.made == child.made => own.part = part,
-            _ => holds.set(
+            _ => holds.put(
                 node,
                 Own {
                     child: child.clone(),

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use lock_store::ordered::{gone, silent};
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Host, Instant, Staggered, StoreError};
 use tokio::net::lookup_host;
 
 use crate::connection::LoginToken;
-use crate::errors::{gone, of_status, silent, strange, too_old};
+use crate::errors::{of_status, strange, too_old};
 use crate::grpc::{CallError, Channel};
 use crate::transport::{ByteStream, Transport};
 use crate::url::Settings;

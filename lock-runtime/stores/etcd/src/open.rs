@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use lock_store::ordered::{Burials, Looks};
 use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
 use crate::connection::LoginToken;
@@ -61,8 +62,8 @@ pub fn open(
         listener,
         holds: Mutex::default(),
         ends: Notify::new(),
-        burials: watch::Sender::new(0),
-        looks: Mutex::default(),
+        burials: Burials::new(clock.clone()),
+        looks: Looks::default(),
         granting: tokio::sync::Mutex::default(),
         letters: AtomicU64::new(0),
     });

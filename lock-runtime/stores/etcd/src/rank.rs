@@ -1,5 +1,8 @@
 //! Who holds a key and who waits, by the keys of its requests in their order.
 
+use std::cmp::Ordering;
+
+use lock_store::ordered::QueuedRequest;
 use lock_store::rules::{self, Rank, RankedRequest};
 use lock_store::{LockFound, Owner, Permits};
 
@@ -20,7 +23,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(mut children: Vec<Child>, revision: i64, is_foreign: bool) -> Self {
-        children.sort_by_key(|child| child.place);
+        children.sort_by(Child::order);
         Self {
             children,
             revision,
@@ -46,8 +49,7 @@ impl Listing {
 
     /// The children that hold the key.
     pub(crate) fn holding(&self) -> &[Child] {
-        let holding = rules::count_holding(&self.children);
-        self.children.get(..holding).unwrap_or_default()
+        rules::holding(&self.children)
     }
 
     pub(crate) fn found(&self) -> LockFound {
@@ -74,6 +76,16 @@ impl RankedRequest for Child {
 
     fn is_kept(&self) -> bool {
         self.kept
+    }
+}
+
+impl QueuedRequest for Child {
+    fn is_same(&self, other: &Self) -> bool {
+        self.made == other.made
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.place.cmp(&other.place)
     }
 }
 

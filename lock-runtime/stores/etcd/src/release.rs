@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, KeyNode};
+use crate::holds::Own;
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, RequestOp};

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lock_store::ordered::{gone, silent};
 use lock_store::{Clock, StoreError};
 use tokio::sync::mpsc;
 
 use crate::connection::{Live, Watch, WatchedChange};
 use crate::dial::error_of;
-use crate::errors::{gone, silent};
 use crate::leases::ClientLeases;
 use crate::news::News;
 use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};

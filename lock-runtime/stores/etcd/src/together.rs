@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::ordered::text_of;
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted, Instant};
 
@@ -118,7 +119,7 @@ impl Inner {
                     if is_read {
                         same.push(wire::made_by(&node.path, 0));
                     }
-                    puts.push(wire::put(&path, &names::value_of(claim.permits), lease));
+                    puts.push(wire::put(&path, &text_of(claim.permits), lease));
                 }
             }
             if is_read {

@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::{ChildStanding, Rank};
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{Child, KeyNode};
+use crate::holds::Own;
+use crate::names::Child;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, NodeRequest};

@@ -1,11 +1,11 @@
 //! What people ask: who holds a key, and its end.
 
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::RankedRequest;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
-use crate::holds::OwnPart;
-use crate::names::{Child, KeyNode};
+use crate::names::Child;
 use crate::store::{Carried, Inner};
 
 /// A list of holders is no longer.

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use lock_store::ordered::{gone, silent};
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Host, Instant, Staggered, StoreError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
 
 use crate::connection::message;
-use crate::errors::{code, gone, not_serving, of_code, silent};
+use crate::errors::{code, not_serving, of_code};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
 use crate::url::Settings;
 use crate::wire::{self, GivenSession, NodeRequest};

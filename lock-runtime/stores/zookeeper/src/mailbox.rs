@@ -117,7 +117,7 @@ impl Inner {
     pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
         let me = Arc::clone(self);
         self.clock.spawn(async move {
-            let Some(live) = me.session.live_now() else {
+            let Some(live) = me.session.connecting.live_now() else {
                 return;
             };
             let minded = match is_new {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::{Burials, Looks};
 use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
 use crate::dial::Dialer;
@@ -56,8 +57,8 @@ pub fn open(
         listener,
         holds,
         ends: Notify::new(),
-        burials: watch::Sender::new(0),
-        looks: Mutex::default(),
+        burials: Burials::new(clock.clone()),
+        looks: Looks::default(),
         busy: Mutex::default(),
         given: Mutex::default(),
     });

@@ -1,5 +1,8 @@
 //! Who holds a key and who waits, by the children of its node in their order.
 
+use std::cmp::Ordering;
+
+use lock_store::ordered::QueuedRequest;
 use lock_store::rules::{self, Rank, RankedRequest, is_part};
 use lock_store::{FoundHolder, LockFound, Owner, Permits};
 
@@ -18,7 +21,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(mut children: Vec<Child>, stat: Stat, is_foreign: bool) -> Self {
-        children.sort_by(|one, other| one.place.order(other.place));
+        children.sort_by(Child::order);
         Self {
             children,
             stat: Some(stat),
@@ -36,8 +39,7 @@ impl Listing {
 
     /// The children that hold the key.
     pub(crate) fn holding(&self) -> &[Child] {
-        let holding = rules::count_holding(&self.children);
-        self.children.get(..holding).unwrap_or_default()
+        rules::holding(&self.children)
     }
 
     pub(crate) fn found(&self) -> LockFound {
@@ -92,6 +94,16 @@ impl RankedRequest for Child {
                 permits: self.permits.map(|permits| permits.count),
             },
         }
+    }
+}
+
+impl QueuedRequest for Child {
+    fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.place.order(other.place)
     }
 }
 

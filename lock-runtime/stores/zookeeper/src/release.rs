@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{
@@ -11,8 +12,8 @@ use lock_store::{
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
-use crate::holds::{Own, OwnPart};
-use crate::names::{Child, KeyNode};
+use crate::holds::Own;
+use crate::names::Child;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
