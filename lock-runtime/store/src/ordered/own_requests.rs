@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::names::KeyNode;
 use crate::instant::Instant;
 use crate::owner::Owner;
+use crate::request::Acquire;
 use crate::rules::RankedRequest;
 
 /// What a request of this client is.
@@ -30,6 +31,25 @@ pub enum OwnPart {
 }
 
 impl OwnPart {
+    /// The place of this request.
+    #[must_use]
+    pub fn place_of(request: &Acquire, now: Instant) -> Self {
+        Self::Waits {
+            ends: request.wait.map(|wait| now + wait),
+            first_lease: request.first_lease,
+            tokens: request.tokens,
+        }
+    }
+
+    /// A hold until then at least.
+    #[must_use]
+    pub fn held_until(self, ends: Instant) -> Self {
+        Self::Holds(match self {
+            Self::Holds(before) => before.max(ends),
+            Self::Waits { .. } => ends,
+        })
+    }
+
     fn ends(self) -> Option<Instant> {
         match self {
             Self::Holds(ends) => Some(ends),
@@ -215,6 +235,30 @@ impl<O: OwnRequest> OwnRequests<O> {
             && own.is() == handed.hold
         {
             *own.part() = handed.place;
+        }
+    }
+
+    /// A hold that was found at the servers lasts until then at least. `None`: it has ended here.
+    pub fn prolong(
+        &mut self,
+        node: &KeyNode,
+        child: &O::Child,
+        now: Instant,
+        ends: Instant,
+    ) -> Option<&mut O> {
+        let own = self.same(node, child)?;
+        match own.is() {
+            OwnPart::Holds(before) if before > now => *own.part() = own.is().held_until(ends),
+            OwnPart::Holds(_) | OwnPart::Waits { .. } => return None,
+        }
+        Some(own)
+    }
+
+    /// When this hold ends.
+    pub fn end_of(&mut self, node: &KeyNode, child: &O::Child) -> Option<Instant> {
+        match self.same(node, child)?.is() {
+            OwnPart::Holds(ends) => Some(ends),
+            OwnPart::Waits { .. } => None,
         }
     }
 

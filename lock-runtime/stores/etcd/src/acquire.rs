@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use lock_store::ordered::{KeyNode, OwnPart, text_of};
-use lock_store::rules::{ChildStanding, Rank};
+use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
-use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
+use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 
 use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
@@ -78,7 +78,7 @@ impl Inner {
             ChildStanding::OtherKind => return Ok(Acquired::Conflict),
             ChildStanding::Holds => true,
             ChildStanding::Waits(_) if request.queue != Queue::Join => {
-                return Ok(busy(&rank, false));
+                return Ok(rank.busy(false));
             }
             ChildStanding::Waits(_) => false,
         };
@@ -205,17 +205,17 @@ impl Inner {
                         granted.limit = rank.limit;
                         Acquired::Granted(granted)
                     }
-                    None => busy(&rank, false),
+                    None => rank.busy(false),
                 });
             }
             ChildStanding::Waits(obstacle) => obstacle,
         };
         if request.queue != Queue::Join && !was_there {
-            return self.undo(live, asking, &child, busy(&rank, false)).await;
+            return self.undo(live, asking, &child, rank.busy(false)).await;
         }
         self.wait(node, request, &child);
         self.watch(live, node, child.permits, obstacle, listing.revision);
-        Ok(busy(&rank, true))
+        Ok(rank.busy(true))
     }
 
     async fn undo(
@@ -243,16 +243,13 @@ impl Inner {
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
-            match holds.get(node, child.owner) {
-                Some(own) if own.child.made == child.made => {
+            match holds.same(node, child) {
+                Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
-                    own.part = OwnPart::Holds(match own.part {
-                        OwnPart::Holds(before) => before.max(ends),
-                        OwnPart::Waits { .. } => ends,
-                    });
+                    own.part = own.part.held_until(ends);
                 }
-                _ => holds.put(
+                None => holds.put(
                     node,
                     Own {
                         child: child.clone(),
@@ -302,15 +299,11 @@ impl Inner {
 
     /// Notes the place.
     fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
-        let part = OwnPart::Waits {
-            ends: request.wait.map(|wait| self.clock.now() + wait),
-            first_lease: request.first_lease,
-            tokens: request.tokens,
-        };
+        let part = OwnPart::place_of(request, self.clock.now());
         let mut holds = self.holds.lock();
-        match holds.get(node, child.owner) {
-            Some(own) if own.child.made == child.made => own.part = part,
-            _ => holds.put(
+        match holds.same(node, child) {
+            Some(own) => own.part = part,
+            None => holds.put(
                 node,
                 Own {
                     child: child.clone(),
@@ -323,10 +316,4 @@ impl Inner {
         drop(holds);
         self.ends.notify_one();
     }
-}
-
-fn busy(rank: &Rank, queued: bool) -> Acquired {
-    let mut busy = Busy::new(None, queued);
-    (busy.holder, busy.limit) = (rank.holder, rank.limit);
-    Acquired::Busy(busy)
 }

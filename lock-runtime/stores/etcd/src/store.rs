@@ -194,9 +194,7 @@ impl Inner {
 
     /// The lease of a child, as the servers have it: an answer about it may have been lost.
     pub(crate) fn note_lease(&self, node: &KeyNode, child: &Child, lease: i64) {
-        if let Some(own) = self.holds.lock().get(node, child.owner)
-            && own.child.made == child.made
-        {
+        if let Some(own) = self.holds.lock().same(node, child) {
             own.child.lease = lease;
         }
     }

@@ -254,20 +254,12 @@ impl Inner {
         asked: Instant,
     ) -> Renewed {
         let now = self.clock.now();
-        {
-            let mut holds = self.holds.lock();
-            let own = holds.get(node, child.owner);
-            let Some(own) = own.filter(|own| own.child.name == child.name) else {
-                return Renewed::Gone;
-            };
-            let OwnPart::Holds(ends) = own.part else {
-                return Renewed::Gone;
-            };
-            if ends <= now {
-                return Renewed::Gone;
-            }
-            own.part = OwnPart::Holds(ends.max(now + renewal.lease));
+        let ends = now + renewal.lease;
+        let mut holds = self.holds.lock();
+        if holds.prolong(node, child, now, ends).is_none() {
+            return Renewed::Gone;
         }
+        drop(holds);
         self.ends.notify_one();
         let until = live.trusted_until();
         match until < asked + trusted(renewal.lease) {

@@ -180,8 +180,7 @@ async fn what_an_undo_could_not_end_ends_all_the_same(store: Backend) {
     assert!(is_granted(two.acquire(owner(0, 1), false, Queue::Join).await));
     two.release(owner(0, 1)).await;
     assert!(store.pause());
-    let mut lost = request(owner(0, 2), false, Queue::Barge);
-    lost.lease = Duration::from_secs(1);
+    let lost = request(owner(0, 2), false, Queue::Barge);
     let soon = || Instant::now() + Duration::from_millis(200);
     let own = &two.stores[0];
     assert!(own.acquire(lost.clone(), soon()).await.is_err());
