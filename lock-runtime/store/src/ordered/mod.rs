@@ -9,12 +9,16 @@ mod burials;
 mod carried;
 mod connecting;
 mod looks;
+mod members;
 mod names;
+mod news;
 mod own_requests;
 
 pub use burials::Burials;
 pub use carried::{LiveConnection, OperationFault, carry_out, gone, in_a_task, silent};
 pub use connecting::Connecting;
 pub use looks::Looks;
+pub use members::{Members, Resolved};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
+pub use news::SessionNews;
 pub use own_requests::{HandOver, OwnPart, OwnRequest, OwnRequests, QueuedRequest};

@@ -15,7 +15,7 @@ use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
 use crate::holds::Own;
-use crate::names::{self, Child, ChildPlace};
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads_with_base};
 use crate::wire;
@@ -89,8 +89,7 @@ impl Inner {
     /// Takes a lock of which there is nothing. False: there is something.
     async fn take(&self, live: &Arc<Live>, asking: &AskingRequest<'_>) -> Carried<(bool, Listing)> {
         let (node, request) = (&asking.node, asking.request);
-        let name = names::of_request(request.claim.owner);
-        let path = node.child(&name);
+        let path = node.child(&names::of_request(request.claim.owner));
         let value = text_of(request.claim.permits);
         for _ in 0..TRIES {
             let lease = self.lease_for(live, request.lease).await?;
@@ -115,15 +114,7 @@ impl Inner {
                 .leases
                 .prove(lease, sent, taken.header.raft_term);
             let revision = taken.header.revision;
-            let child = Child {
-                name,
-                owner: request.claim.owner,
-                permits: request.claim.permits,
-                kept: false,
-                place: ChildPlace(revision),
-                made: revision,
-                lease,
-            };
+            let child = Child::new(&request.claim, revision, lease);
             taken.skip();
             let mut listing = Listing::new(vec![child], revision, false);
             listing.base = self.base_in(&mut taken)?;

@@ -4,7 +4,7 @@
 //! which part. The place in the queue is the revision that made the key.
 
 use lock_store::ordered::{KeyNode, escaped_part, permits_in, text_of};
-use lock_store::{LockKey, Namespace, Owner, Permits};
+use lock_store::{Claim, LockKey, Namespace, Owner, Permits};
 
 use crate::wire::StoredKey;
 
@@ -49,6 +49,21 @@ pub(crate) struct Child {
     /// The revision that made it, which is its place unless it stands for an earlier one.
     pub(crate) made: i64,
     pub(crate) lease: i64,
+}
+
+impl Child {
+    /// What a transaction has made for this claim.
+    pub(crate) fn new(claim: &Claim, revision: i64, lease: i64) -> Self {
+        Self {
+            name: of_request(claim.owner),
+            owner: claim.owner,
+            permits: claim.permits,
+            kept: false,
+            place: ChildPlace(revision),
+            made: revision,
+            lease,
+        }
+    }
 }
 
 /// The place in a key's queue: a revision. Those that one transaction has made have one place, and

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lock_store::ordered::{Burials, Looks};
-use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
+use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
@@ -46,9 +46,7 @@ pub fn open(
         identity: Arc::new(identity),
         probe: key.clone(),
         clock: clock.clone(),
-        timeouts,
-        begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
-        known: Staggered::default(),
+        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let session = Arc::new(Session::new(dialer, key, listener.clone(), sender));
     clock.spawn(Arc::clone(&session).run());

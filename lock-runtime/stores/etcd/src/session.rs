@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::ordered::{Connecting, gone, silent};
+use lock_store::ordered::{Connecting, SessionNews, gone, silent};
 use lock_store::{Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
@@ -15,7 +15,6 @@ use crate::connection::{Begin, Epoch, Live};
 use crate::dial::{DialedMember, Dialer, error_of};
 use crate::grpc::{CallError, Channel};
 use crate::leases::{ClientLeases, LeaseUse};
-use crate::news::News;
 use crate::streams;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
 
@@ -25,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) connecting: Connecting<Live>,
     dialer: Dialer,
     listener: Weak<dyn Listener>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedSender<SessionNews>,
     pub(crate) leases: ClientLeases,
     /// The session's key.
     key: String,
@@ -42,7 +41,7 @@ impl Session {
         dialer: Dialer,
         key: String,
         listener: Weak<dyn Listener>,
-        news: mpsc::UnboundedSender<News>,
+        news: mpsc::UnboundedSender<SessionNews>,
     ) -> Self {
         Self {
             connecting: Connecting::new(
@@ -69,7 +68,7 @@ impl Session {
     /// There are no more connections after the present one.
     pub(crate) fn close(&self) {
         self.connecting.close();
-        let _ = self.news.send(News::Closed);
+        let _ = self.news.send(SessionNews::Closed);
     }
 
     /// Connects, again and again, until it is closed.
@@ -109,7 +108,7 @@ impl Session {
             };
             let _ = ended.send(why);
         });
-        let by = clock.now() + self.dialer.timeouts.connect;
+        let by = clock.now() + self.dialer.members.limit();
         let epoch = clock.by(by, self.enter(&channel, &server)).await;
         let epoch = epoch.unwrap_or_else(|| Err(silent(&server)))?;
         Ok(BegunConnection {
@@ -207,7 +206,7 @@ impl Session {
         *self.lease.lock() = None;
         self.leases.remove(lease);
         let link = self.connecting.end_link();
-        let _ = self.news.send(News::Over(lease, link));
+        let _ = self.news.send(SessionNews::Over(lease, link));
         tracing::warn!(
             server = self.connecting.server(),
             "the client's session with etcd has ended: its places in queues are lost"
@@ -222,7 +221,7 @@ impl Session {
         if !self.connecting.come_up(&live) {
             return;
         }
-        let _ = self.news.send(News::Up);
+        let _ = self.news.send(SessionNews::Up);
         if let Some(listener) = self.listener.upgrade() {
             listener.connected(&server);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{KeyNode, SessionNews};
 use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Instant, Permits, Trust};
@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 
 use crate::connection::{Live, Watch, WatchedChange};
 use crate::names::Child;
-use crate::news::News;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 
@@ -46,27 +45,27 @@ impl Inner {
     }
 
     /// Hears what the session tells, until the client is closed.
-    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<SessionNews>) {
         while let Some(news) = news.recv().await {
             match news {
-                News::Changed(path) if path == self.mailbox_of(self.client) => {
+                SessionNews::Changed(path) if path == self.mailbox_of(self.client) => {
                     self.mind_mailbox(false);
                 }
-                News::Changed(path) => {
+                SessionNews::Changed(path) => {
                     let nodes = self.holds.lock().take_watchers(&path);
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Up => {
+                SessionNews::Up => {
                     self.mind_mailbox(true);
                     let nodes = self.holds.lock().unwatch();
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Closed => return,
-                News::Over(lease, link) => {
+                SessionNews::Closed => return,
+                SessionNews::Over(lease, link) => {
                     self.holds.lock().end_lease(lease);
                     if let Some(listener) = self.listener.upgrade() {
                         listener.on_lost(link);

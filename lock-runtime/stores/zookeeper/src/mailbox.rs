@@ -96,12 +96,7 @@ impl Inner {
             Err(Fault::Refused(code::NO_NODE)) => return Ok(false),
             Err(fault) => return Err(fault),
         }
-        let namespace = message.key().namespace().unwrap_or(&self.namespace);
-        let letter = Letter {
-            namespace: namespace.to_string(),
-            message: message.clone(),
-        };
-        let Some(data) = letter.write() else {
+        let Some(data) = Letter::of(message, &self.namespace).write() else {
             return Ok(false);
         };
         let path = format!("{path}/m-");

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Burials, Looks};
-use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
+use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
@@ -38,9 +38,7 @@ pub fn open(
         settings: Arc::clone(&settings),
         transport: transport.clone(),
         clock: clock.clone(),
-        timeouts,
-        begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
-        known: Staggered::default(),
+        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let holds = Arc::new(Mutex::default());
     let session = Session::new(dialer, listener.clone(), sender, Arc::clone(&holds));

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::ordered::{Connecting, gone};
-use lock_store::{Instant, Link, Listener, Mutex};
+use lock_store::ordered::{Connecting, SessionNews, gone};
+use lock_store::{Instant, Listener, Mutex};
 use tokio::sync::mpsc;
 
 use crate::base::KnownBases;
@@ -16,26 +16,13 @@ use crate::holds::Holds;
 use crate::trust::SessionTrust;
 use crate::wire;
 
-/// What a session tells its store.
-#[derive(Debug)]
-pub(crate) enum News {
-    /// A node that was watched has changed, or is gone.
-    Changed(String),
-    /// A connection is up. What was watched over the one before is not any more.
-    Up,
-    /// The session with this number is over, and all its children with it.
-    Over(i64, Link),
-    /// The client is closed.
-    Closed,
-}
-
 /// The client's session.
 pub(crate) struct Session {
     /// Its connections.
     pub(crate) connecting: Connecting<Live>,
     dialer: Dialer,
     listener: Weak<dyn Listener>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedSender<SessionNews>,
     /// The last transaction that this client has seen.
     seen: AtomicI64,
     pub(crate) bases: KnownBases,
@@ -49,7 +36,7 @@ impl Session {
     pub(crate) fn new(
         dialer: Dialer,
         listener: Weak<dyn Listener>,
-        news: mpsc::UnboundedSender<News>,
+        news: mpsc::UnboundedSender<SessionNews>,
         holds: Arc<Mutex<Holds>>,
     ) -> Self {
         Self {
@@ -71,7 +58,7 @@ impl Session {
     /// Ends the session. Nobody waits for it.
     pub(crate) fn close(&self) {
         let last = self.connecting.close();
-        let _ = self.news.send(News::Closed);
+        let _ = self.news.send(SessionNews::Closed);
         if let Some(live) = last {
             drop(live.send(wire::close()));
         }
@@ -127,7 +114,7 @@ impl Session {
     /// The session that was asked for is over: the next attempt asks for a new one.
     fn end_session(&self, wanted: &mut Wanted) {
         let link = self.connecting.end_link();
-        let _ = self.news.send(News::Over(wanted.session, link));
+        let _ = self.news.send(SessionNews::Over(wanted.session, link));
         tracing::warn!(
             server = self.connecting.server(),
             "the client's session with ZooKeeper has ended: what it held is lost"
@@ -182,7 +169,7 @@ impl Session {
         if !self.connecting.come_up(&live) {
             drop(live.send(wire::close()));
         }
-        let _ = self.news.send(News::Up);
+        let _ = self.news.send(SessionNews::Up);
         if let Some(listener) = self.listener.upgrade() {
             listener.connected(&server);
         }
@@ -190,7 +177,7 @@ impl Session {
         let on_event = |path: String| {
             // At once: the next reply may be newer.
             self.bases.forget(&path);
-            let _ = self.news.send(News::Changed(path));
+            let _ = self.news.send(SessionNews::Changed(path));
         };
         let on_zxid = |zxid| {
             self.seen.fetch_max(zxid, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{KeyNode, SessionNews};
 use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Trust};
@@ -12,7 +12,6 @@ use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::names::Child;
 use crate::rank::Listing;
-use crate::session::News;
 use crate::store::{Carried, Inner};
 use crate::wire;
 
@@ -81,25 +80,25 @@ impl Inner {
     }
 
     /// Hears what the session tells, until the client is closed.
-    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<SessionNews>) {
         while let Some(news) = news.recv().await {
             match news {
-                News::Changed(path) if path == self.own_mailbox() => self.mind_mailbox(false),
-                News::Changed(path) => {
+                SessionNews::Changed(path) if path == self.own_mailbox() => self.mind_mailbox(false),
+                SessionNews::Changed(path) => {
                     let nodes = self.holds.lock().take_watchers(&path);
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Up => {
+                SessionNews::Up => {
                     self.mind_mailbox(true);
                     let nodes = self.holds.lock().unwatch();
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Closed => return,
-                News::Over(session, link) => {
+                SessionNews::Closed => return,
+                SessionNews::Over(session, link) => {
                     let mut holds = self.holds.lock();
                     holds.retain(|own| own.session != session);
                     drop(holds);
