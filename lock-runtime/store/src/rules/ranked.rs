@@ -264,7 +264,12 @@ mod tests {
         let parts = [part(1, 3), part(3, 3), part(1, 3), part(1, 9)];
         let any = ChildStanding::Waits(Obstacle::Children);
         // Where parts tell when they hold, one of those that wait watches the holders for all.
-        let expected = [ChildStanding::Holds, waits_for(0), waits_for(1), waits_for(2)];
+        let expected = [
+            ChildStanding::Holds,
+            waits_for(0),
+            waits_for(1),
+            waits_for(2),
+        ];
         assert_eq!(standings(&parts, true), expected);
         let expected = [ChildStanding::Holds, waits_for(0), any.clone(), any.clone()];
         assert_eq!(standings(&parts, false), expected);

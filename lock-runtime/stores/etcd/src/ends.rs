@@ -40,7 +40,8 @@ impl Inner {
         self.burials.undo(owner, move |by| {
             let (me, request) = (Arc::clone(&me), Arc::clone(&request));
             async move {
-                let abandon = async |live: Arc<_>| me.abandon(&live, &request, &GivenUp::default()).await;
+                let abandon =
+                    async |live: Arc<_>| me.abandon(&live, &request, &GivenUp::default()).await;
                 me.session.connecting.is_closed() || me.carry_out(by, abandon).await.is_ok()
             }
         });
@@ -51,15 +52,18 @@ impl Inner {
         let (me, key) = (Arc::clone(self), Arc::new(key));
         let attempt = move |by| {
             let (me, key) = (Arc::clone(&me), Arc::clone(&key));
-            async move {
-                me.session.connecting.is_closed() || me.try_to_bury(&key, by).await.is_ok()
-            }
+            async move { me.session.connecting.is_closed() || me.try_to_bury(&key, by).await.is_ok() }
         };
         self.burials.repeat(attempt, || {});
     }
 
     async fn try_to_bury(&self, key: &EndedKey, by: Instant) -> Carried<()> {
-        let live = self.session.connecting.live(by).await.map_err(Fault::Lost)?;
+        let live = self
+            .session
+            .connecting
+            .live(by)
+            .await
+            .map_err(Fault::Lost)?;
         match key {
             EndedKey::Request(node, child) => {
                 // After what its owner has asked for: that may have revived it.

@@ -35,10 +35,7 @@ impl GivenUp {
 
 impl EtcdStore {
     /// Carries an operation out in a task of the client.
-    pub(crate) fn in_a_task<T, F>(
-        &self,
-        operation: impl FnOnce(GivenUp) -> F,
-    ) -> StoreFuture<'_, T>
+    pub(crate) fn in_a_task<T, F>(&self, operation: impl FnOnce(GivenUp) -> F) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,

@@ -168,7 +168,9 @@ impl Session {
     }
 
     async fn grant(&self, channel: &Channel, server: &str) -> Result<i64, StoreError> {
-        let asked = self.leases.ask_for(LeaseUse::Session, self.connecting.clock().now());
+        let asked = self
+            .leases
+            .ask_for(LeaseUse::Session, self.connecting.clock().now());
         let grant = LeaseGrant {
             seconds: i64::try_from(self.dialer.settings.session.as_secs()).unwrap_or(i64::MAX),
             id: asked.id,

@@ -16,8 +16,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use lock_store::ordered::KeyNode;
 use lock_store::Owner;
+use lock_store::ordered::KeyNode;
 
 use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};

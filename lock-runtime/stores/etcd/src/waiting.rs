@@ -132,10 +132,7 @@ impl Inner {
         listing: &Listing,
         sent: Instant,
     ) -> Carried<()> {
-        let handed = self
-            .holds
-            .lock()
-            .hand_over(node, child, self.clock.now());
+        let handed = self.holds.lock().hand_over(node, child, self.clock.now());
         let Some(handed) = handed else {
             return Ok(());
         };
@@ -160,7 +157,9 @@ impl Inner {
             }
         };
         let until = self.session.leases.trusted_until(child.lease);
-        let until = until.unwrap_or(sent).min(sent + trusted(handed.first_lease));
+        let until = until
+            .unwrap_or(sent)
+            .min(sent + trusted(handed.first_lease));
         if let Some(listener) = self.listener.upgrade() {
             let grant = HandedOver::new(child.owner, token, Trust::Until(until));
             drop(listener.on_granted(grant));

@@ -40,11 +40,7 @@ impl Session {
         holds: Arc<Mutex<Holds>>,
     ) -> Self {
         Self {
-            connecting: Connecting::new(
-                dialer.clock.clone(),
-                dialer.settings.server.clone(),
-                true,
-            ),
+            connecting: Connecting::new(dialer.clock.clone(), dialer.settings.server.clone(), true),
             dialer,
             listener,
             news,

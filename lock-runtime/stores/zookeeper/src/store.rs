@@ -119,7 +119,7 @@ impl Inner {
             None => {
                 let text = format!("{server}: its answer can't be read");
                 StoreError::new(StoreErrorKind::Refused, text)
-            },
+            }
         };
         ordered::carry_out(&self.session.connecting, by, operation, refused).await
     }

@@ -9,8 +9,8 @@
 //! The base stands in the namespace's node. It is the time at which that was made, in microseconds
 //! since 1970, so that tokens go on above those that another engine has given.
 
-use lock_store::ordered::KeyNode;
 use lock_store::Owner;
+use lock_store::ordered::KeyNode;
 
 use crate::base::base_in;
 use crate::connection::{Live, NodeReply};

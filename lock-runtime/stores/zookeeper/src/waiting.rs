@@ -83,7 +83,9 @@ impl Inner {
     pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<SessionNews>) {
         while let Some(news) = news.recv().await {
             match news {
-                SessionNews::Changed(path) if path == self.own_mailbox() => self.mind_mailbox(false),
+                SessionNews::Changed(path) if path == self.own_mailbox() => {
+                    self.mind_mailbox(false)
+                }
                 SessionNews::Changed(path) => {
                     let nodes = self.holds.lock().take_watchers(&path);
                     for node in nodes {
@@ -183,10 +185,7 @@ impl Inner {
         listing: &Listing,
         sent: lock_store::Instant,
     ) -> Carried<()> {
-        let handed = self
-            .holds
-            .lock()
-            .hand_over(node, child, self.clock.now());
+        let handed = self.holds.lock().hand_over(node, child, self.clock.now());
         let Some(handed) = handed else {
             return Ok(());
         };

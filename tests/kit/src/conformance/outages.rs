@@ -177,7 +177,9 @@ async fn a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_
 /// what the acquire makes when the store goes on is not to stay for as long as its client lives.
 async fn what_an_undo_could_not_end_ends_all_the_same(store: Backend) {
     let two = Two::new(&store);
-    assert!(is_granted(two.acquire(owner(0, 1), false, Queue::Join).await));
+    assert!(is_granted(
+        two.acquire(owner(0, 1), false, Queue::Join).await
+    ));
     two.release(owner(0, 1)).await;
     assert!(store.pause());
     let lost = request(owner(0, 2), false, Queue::Barge);
