@@ -33,6 +33,8 @@ mod listener;
 pub mod memory;
 mod mutex;
 mod namespace;
+#[doc(hidden)]
+pub mod ordered;
 mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
@@ -85,7 +87,9 @@ pub use request::{
 #[doc(hidden)]
 pub use server_text::escaped;
 #[doc(hidden)]
-pub use server_url::{Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option};
+pub use server_url::{
+    Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option, tls_option,
+};
 pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

@@ -26,6 +26,4 @@ pub use lock::{
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};
-pub use ranked::{
-    ChildStanding, Obstacle, Rank, RankedRequest, count_holding, found, is_part, rank,
-};
+pub use ranked::{ChildStanding, Obstacle, Rank, RankedRequest, found, holding, is_part, rank};
