@@ -179,10 +179,10 @@ impl Session {
         let reply = channel
             .unary::<LeaseReply>(path::GRANT, token, &grant)
             .await;
-        let seconds = match reply {
-            Ok(reply) => reply.seconds,
+        let (sent, seconds) = match reply {
+            Ok(reply) => (asked.sent, reply.seconds),
             Err(CallError::Status(status)) if status.is_lease_there() && asked.is_repeated => {
-                grant.seconds
+                (asked.first_sent, grant.seconds)
             }
             Err(error) => {
                 if matches!(&error, CallError::Status(status) if !status.is_unclear()) {
@@ -192,7 +192,7 @@ impl Session {
             }
         };
         let ttl = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        self.leases.add(asked.id, asked.sent, ttl, None);
+        self.leases.add(asked.id, sent, ttl, None);
         self.leases.note_answer(LeaseUse::Session);
         *self.lease.lock() = Some((asked.id, ttl));
         Ok(asked.id)
