@@ -213,6 +213,15 @@ impl Prefix {
         }
     }
 
+    /// Whose the value of a lock of the layout `timestamp` is.
+    pub(crate) fn owner<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+        let lock = self.lock(key);
+        Helper {
+            kind: "owner",
+            lock,
+        }
+    }
+
     /// `owner` made the call or has the place. A look has no owner.
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
@@ -359,7 +368,8 @@ mod tests {
                 );
                 let bucket = Shown(namespace.bucket(&key)).to_string();
                 let log = Shown(namespace.pass_log(&key)).to_string();
-                for helper in [queue, fence, bucket, log, latch.waiters, latch.call] {
+                let holder = Shown(namespace.owner(&key)).to_string();
+                for helper in [queue, fence, bucket, log, holder, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
             }

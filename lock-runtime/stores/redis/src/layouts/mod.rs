@@ -9,7 +9,7 @@ mod timestamp;
 
 use std::sync::Arc;
 
-use lock_store::{ConfigError, Layout, Mutex, Namespace, Store};
+use lock_store::{ConfigError, Layout, Namespace, Store};
 
 use self::options::LayoutOptions;
 use self::redisson::RedissonStore;
@@ -89,8 +89,6 @@ pub(crate) fn of(
                 unit,
                 skew,
                 namespace: store.namespace.clone(),
-                clock: store.clock.clone(),
-                written: Mutex::default(),
             };
             Arc::new(TextStore::new(store, layout))
         }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_store::{Acquire, Claim, FoundHolder, LockKey, Namespace, Owner};
+use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner};
 
 use super::text_store::TextLayout;
 use crate::resp::Command;
@@ -42,8 +42,8 @@ impl TextLayout for ShedLock {
         format!("{}:{environment}:{}", self.prefix.as_str(), key.as_str())
     }
 
-    fn own(&self, claim: &Claim) -> Option<String> {
-        Some(format!(":{}", claim.owner))
+    fn own(&self, owner: Owner) -> String {
+        format!(":{owner}")
     }
 
     fn put_new_text(&self, request: &Acquire, command: &mut Command) {
