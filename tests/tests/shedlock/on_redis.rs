@@ -201,3 +201,30 @@ async fn what_the_layout_lacks_is_refused_with_the_reason() {
         assert!(error.to_string().contains(says), "{url}: {error}");
     }
 }
+
+#[tokio::test]
+async fn at_maxmemory_a_lock_is_renewed_kept_and_released_and_none_is_taken() {
+    let (server, shared) = redis().await;
+    let client = client(&shared.url).await;
+    let renewed = client.lock("renewed").acquire().await.unwrap();
+    let kept = client
+        .lock("kept")
+        .hold_at_least(Duration::from_secs(600))
+        .acquire();
+    let kept = kept.await.unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    renewed.extend(Duration::from_secs(600)).await.unwrap();
+    kept.release().await.unwrap();
+    let value: String = server.query(&["GET", "job-lock:default:kept"]).await;
+    assert!(value.ends_with(":kept"), "{value}");
+    for key in ["kept", "renewed"] {
+        let key = format!("job-lock:default:{key}");
+        let left: i64 = server.query(&["PTTL", &key]).await;
+        assert!((500_000..=600_000).contains(&left), "{key}: {left}");
+    }
+    let error = client.lock("other").try_acquire().await.unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+    renewed.release().await.unwrap();
+    let left: i64 = server.query(&["EXISTS", "job-lock:default:renewed"]).await;
+    assert_eq!(left, 0);
+}

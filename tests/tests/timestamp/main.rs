@@ -7,6 +7,7 @@
 mod bad_input;
 mod both;
 mod breaks;
+mod hostile_servers;
 mod late_replies;
 
 use std::path::Path;

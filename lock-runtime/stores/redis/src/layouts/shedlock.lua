@@ -36,6 +36,8 @@ function acts.release()
   if ARGV[3] == '0' then
     redis.call('DEL', key)
   else
+    -- Needs no free memory. After a script's first write, neither does SET.
+    redis.call('PEXPIRE', key, ARGV[3])
     redis.call('SET', key, text .. ':kept', 'PX', ARGV[3])
   end
   return {1, text, 0}

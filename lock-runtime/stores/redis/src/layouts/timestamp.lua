@@ -41,6 +41,8 @@ local function write(lasts, least, owner)
   local value = math.max(math.ceil((now + lasts + skew) / unit), least)
   local written = string.format('%.0f', value)
   local ttl = string.format('%.0f', math.ceil(value * unit - now) + unit + skew)
+  -- Needs no free memory. After a script's first write, neither do the other commands.
+  if is_own then redis.call('PEXPIRE', key, ttl) end
   redis.call('SET', key, written, 'PX', ttl)
   redis.call('SET', KEYS[2], written .. ' ' .. owner, 'PX', ttl)
   return {1, '', 0}
