@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner};
+use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner, escaped};
 
 use super::text_store::TextLayout;
 use crate::resp::Command;
@@ -81,8 +81,11 @@ fn foreign_name(text: &str) -> String {
         .and_then(|rest| rest.split_once('@'))
         .and_then(|(since, rest)| Some((since, rest.rsplit_once(':')?.0)));
     match parts {
-        Some((since, host)) => format!("ShedLock on {host} since {since}"),
-        None => text.to_owned(),
+        Some((since, host)) => {
+            let (since, host) = (escaped(since), escaped(host));
+            format!("ShedLock on {host} since {since}")
+        }
+        None => escaped(text),
     }
 }
 
@@ -148,5 +151,15 @@ mod tests {
         let text = "ADDED:2026-11-26T10:59:28.510Z@vm:82f06e8d-9d2b-476f-a2e3-413fbfc39f2f";
         let said = "ShedLock on vm since 2026-11-26T10:59:28.510Z";
         assert_eq!(layout.holder(text), FoundHolder::Foreign(said.to_owned()));
+        // Whoever may write the key chooses what people read.
+        for (text, said) in [
+            (
+                "ADDED:1\n2@vm\r\nWARN \u{1b}[31m:x",
+                "ShedLock on vm\\r\\nWARN \\u{1b}[31m since 1\\n2",
+            ),
+            ("ADDED:no\nhost", "ADDED:no\\nhost"),
+        ] {
+            assert_eq!(layout.holder(text), FoundHolder::Foreign(said.to_owned()));
+        }
     }
 }

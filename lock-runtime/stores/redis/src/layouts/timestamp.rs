@@ -89,8 +89,10 @@ impl TextLayout for Timestamp {
 
     /// A value, and the owner if it is one of this library.
     fn holder(&self, text: &str) -> FoundHolder {
-        if let Some((_, owner)) = text.split_once(' ') {
-            return FoundHolder::parse(owner.as_bytes());
+        let (text, owner) = text.split_once(' ').unwrap_or((text, ""));
+        let found = FoundHolder::parse(owner.as_bytes());
+        if let FoundHolder::Owner { .. } = found {
+            return found;
         }
         let until = text.parse().ok().map(|count: f64| {
             let end = Duration::try_from_secs_f64(count * self.unit.length().as_secs_f64());
