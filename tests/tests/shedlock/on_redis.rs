@@ -228,3 +228,54 @@ async fn at_maxmemory_a_lock_is_renewed_kept_and_released_and_none_is_taken() {
     let left: i64 = server.query(&["EXISTS", "job-lock:default:renewed"]).await;
     assert_eq!(left, 0);
 }
+
+/// A reply of more than 16 MB would end the connection that all renewals share.
+#[tokio::test]
+async fn of_a_value_of_many_megabytes_only_the_ends_are_read() {
+    let (server, shared) = redis().await;
+    let client = client(&shared.url).await;
+    let held = client.lock("held").acquire().await.unwrap();
+    let connected = connections(&server).await;
+    for (value, is_lock) in [
+        ("anything", false),
+        ("ADDED:2026-11-26T10:59:28.510Z@", true),
+    ] {
+        let key = "job-lock:default:k";
+        server.command(&["SET", key, value]).await;
+        let end = format!(":{:032x}-1", 7);
+        server.command(&["SETRANGE", key, "17825792", &end]).await;
+        let found = client.inspect("k").await;
+        let taken = client
+            .lock("k")
+            .try_acquire()
+            .await
+            .map(|guard| guard.is_some());
+        match is_lock {
+            true => {
+                let found = found.unwrap();
+                assert!(
+                    format!("{:?}", found.holder).contains("00000000"),
+                    "{found:?}"
+                );
+                assert!(!taken.unwrap());
+            }
+            false => {
+                for error in [found.map(drop).unwrap_err(), taken.map(drop).unwrap_err()] {
+                    assert!(matches!(error, LockError::KeyConflict { .. }), "{error}");
+                }
+            }
+        }
+    }
+    let asked = 2 * 2;
+    assert_eq!(connections(&server).await, connected + asked + 1);
+    held.release().await.unwrap();
+}
+
+/// The connections that the server has accepted so far.
+async fn connections(server: &RedisServer) -> u64 {
+    let info: String = server.query(&["INFO", "stats"]).await;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{RedisServer, eventually};
 
-use crate::{KEY, url};
+use crate::{KEY, client, url};
 
 async fn get(server: &RedisServer) -> Option<String> {
     server.query(&["GET", KEY]).await
@@ -38,4 +38,38 @@ async fn at_maxmemory_a_lock_is_renewed_kept_and_released_and_none_is_taken() {
     assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
     renewed.release().await.unwrap();
     assert_eq!(get(&server).await, None);
+}
+
+/// A reply of more than 16 MB would end the connection that all renewals share.
+#[tokio::test]
+async fn of_a_value_of_many_megabytes_only_the_beginning_is_read() {
+    let server = RedisServer::start().await;
+    let client = client(&server, "ms", "0ms").await;
+    let held = client.lock("held").acquire().await.unwrap();
+    // A text; and digits, which are a time of these years for who reads them all.
+    let zeros = format!("{}.{}", "1".repeat(13), "0".repeat(17 << 20));
+    for value in ["anything", &zeros] {
+        server.command(&["SET", KEY, value]).await;
+        server.command(&["SETRANGE", KEY, "17825792", "0"]).await;
+        let connected = connections(&server).await;
+        for error in [
+            client.lock(KEY).acquire().await.map(drop).unwrap_err(),
+            client.inspect(KEY).await.map(drop).unwrap_err(),
+            client.force_release(KEY).await.map(drop).unwrap_err(),
+        ] {
+            assert!(matches!(error, LockError::KeyConflict { .. }), "{error}");
+        }
+        // Each question comes with a connection of its own.
+        assert_eq!(connections(&server).await, connected + 1);
+    }
+    held.release().await.unwrap();
+}
+
+/// The connections that the server has accepted so far.
+async fn connections(server: &RedisServer) -> u64 {
+    let info: String = server.query(&["INFO", "stats"]).await;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
 }

@@ -19,19 +19,20 @@ if type(text) == 'table' then
   if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
   return {2, redis.call('TYPE', key).ok, -1}
 end
-local ends = text and string.match(text, '^%d+%.?%d*$') and tonumber(text) * unit
+-- Nobody writes a longer one. A reply of many megabytes would end the connection.
+local ends = text and #text <= 32 and string.match(text, '^%d+%.?%d*$') and tonumber(text) * unit
 -- Read in the other unit, a lock would seem to be over since 1970, or to have no end.
 if text and (not ends or ends < 1e11 or ends > 1e14) then
   local number = ends and ends / unit
   local other = number and (unit == 1 and number > 1e8 and number < 1e11 and 's'
     or unit == 1000 and number > 1e11 and number < 1e14 and 'ms')
-  return {2, other and 'unit ' .. other or 'text ' .. text, -1}
+  return {2, other and 'unit ' .. other or 'text ' .. string.sub(text, 1, 128), -1}
 end
 -- Its writer may count whole units, and be behind the server.
 local left = ends and math.ceil(ends + unit + skew - now) or 0
 -- Another's value may be equal to ours only if ours ended before its time, or was set to it.
 local owned = text and redis.pcall('GET', KEYS[2])
-owned = type(owned) == 'string' and owned
+owned = type(owned) == 'string' and #owned <= 128 and owned
 local is_ours = owned and string.sub(owned, 1, #text + 1) == text .. ' '
 local is_own = is_ours and own and owned == text .. ' ' .. own
 local acts = {}
