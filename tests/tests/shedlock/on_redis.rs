@@ -279,3 +279,61 @@ async fn connections(server: &RedisServer) -> u64 {
         .find_map(|line| line.strip_prefix("total_connections_received:"));
     line.unwrap().trim().parse().unwrap()
 }
+
+/// Who may use the keys and channels of the prefix can do all of this.
+#[tokio::test]
+async fn a_view_and_a_client_of_its_environment_can_revoke_each_others_locks() {
+    let (server, _) = redis().await;
+    let rule = [
+        "ACL",
+        "SETUSER",
+        "jobs",
+        "on",
+        "nopass",
+        "+@all",
+        "resetchannels",
+    ];
+    let rule: Vec<&str> = rule
+        .into_iter()
+        .chain(["~job-lock:*", "&job-lock:*"])
+        .collect();
+    server.command(&rule).await;
+    let of = async |options: &str| {
+        let address = server.addr();
+        client(&format!(
+            "redis://jobs:x@{address}/?layout=shedlock{options}"
+        ))
+        .await
+    };
+    let (plain, prod) = (of("").await, of("&namespace=prod").await);
+    let (view, by_name) = (plain.namespaced("prod"), of("&namespace=default").await);
+    for (holder, other) in [
+        (&view, &prod),
+        (&prod, &view),
+        (&plain, &by_name),
+        (&by_name, &plain),
+    ] {
+        let guard = holder.lock("report").acquire().await.unwrap();
+        let error = other
+            .lock("report")
+            .wait(Duration::from_millis(500))
+            .acquire();
+        let error = error.await.unwrap_err().to_string();
+        let id = format!(":{}", std::process::id());
+        assert!(error.contains(&id), "who holds it is not known: {error}");
+        let revoking = other.revoke("report", Duration::from_secs(10));
+        let (revoked, ()) = tokio::join!(revoking, async {
+            let lost = tokio::time::timeout(Duration::from_secs(10), guard.lost());
+            lost.await.expect("it is asked to stop");
+            drop(guard);
+        });
+        assert!(revoked.unwrap().is_complete());
+    }
+    // One environment does not hear the other.
+    let _guard = plain.lock("report").acquire().await.unwrap();
+    let revoked = prod
+        .revoke("report", Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(revoked.released, 0);
+}

@@ -55,7 +55,7 @@ pub(crate) fn channels(layout: Layout) -> Option<Arc<ForeignChannels>> {
 /// What the client's own keys and channels begin with.
 pub(crate) fn prefix(layout: Layout, options: &LayoutOptions, namespace: &Namespace) -> Prefix {
     match layout {
-        Layout::ShedLock => Prefix::new(&options.prefix),
+        Layout::ShedLock => shedlock::channels(&options.prefix, namespace),
         _ => Prefix::new(namespace),
     }
 }

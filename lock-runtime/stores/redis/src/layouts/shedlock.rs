@@ -6,11 +6,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner, escaped};
 
 use super::text_store::TextLayout;
+use crate::names::Prefix;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 
 /// The environment of a provider that was given none.
 const ENVIRONMENT: &str = "default";
+
+/// The client's channels: those of its environment, which a view of another client may be in, and
+/// below the prefix, which users are allowed.
+pub(super) fn channels(prefix: &Namespace, environment: &Namespace) -> Prefix {
+    let default = Namespace::new(ENVIRONMENT).unwrap_or_default();
+    match environment.as_str() {
+        "" => Prefix::below(prefix, &default),
+        _ => Prefix::below(prefix, environment),
+    }
+}
 
 /// Of a key that stays taken after its release.
 const KEPT: &str = ":kept";
