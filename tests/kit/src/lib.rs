@@ -81,6 +81,7 @@ mod small_disk;
 mod sqlite_file;
 pub mod store_decorator;
 mod temporary;
+mod text_backend;
 mod zookeeper_ensemble;
 mod zookeeper_wire;
 
@@ -120,6 +121,7 @@ pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 pub use small_disk::SmallDisk;
 #[cfg(target_os = "linux")]
 pub use sqlite_file::SqliteFile;
+pub use text_backend::TextBackend;
 pub use zookeeper_ensemble::ZooKeeperEnsemble;
 pub use zookeeper_wire::ZooKeeperSession;
 

@@ -3,7 +3,9 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-use crate::{EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, ZooKeeperEnsemble};
+use crate::{
+    EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, TextBackend, ZooKeeperEnsemble,
+};
 #[cfg(target_os = "linux")]
 use crate::{PostgresServer, SqliteFile};
 
@@ -27,6 +29,16 @@ pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()
 pub const REDISSON: Engine = Engine::new("redisson", || Box::pin(RedissonBackend::start()))
     .at_once(3)
     .that_can(RedissonBackend::capabilities)
+    .that_fails();
+/// A Redis server, and locks whose value is the time of their end.
+pub const TIMESTAMP: Engine = Engine::new("timestamp", || Box::pin(TextBackend::timestamp()))
+    .at_once(3)
+    .that_can(TextBackend::of_timestamp)
+    .that_fails();
+/// A Redis server, and locks as ShedLock keeps them there.
+pub const SHEDLOCK: Engine = Engine::new("shedlock", || Box::pin(TextBackend::shedlock()))
+    .at_once(3)
+    .that_can(TextBackend::of_shedlock)
     .that_fails();
 /// Three independent Redis servers.
 pub const QUORUM: Engine =
