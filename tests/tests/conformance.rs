@@ -10,6 +10,7 @@ lock_testkit::conformance!(
     MEMORY,
     lock_testkit::conformance::SQLITE,
     lock_testkit::conformance::POSTGRES,
+    lock_testkit::conformance::SHEDLOCK_TABLE,
     REDIS,
     REDISSON,
     TIMESTAMP,

@@ -7,7 +7,7 @@ use crate::{
     EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, TextBackend, ZooKeeperEnsemble,
 };
 #[cfg(target_os = "linux")]
-use crate::{PostgresServer, SqliteFile};
+use crate::{PostgresServer, ShedlockTable, SqliteFile};
 
 /// The embedded store.
 pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start())).at_once(3);
@@ -20,6 +20,13 @@ pub const POSTGRES: Engine = Engine::new("postgres", || Box::pin(PostgresServer:
     .at_once(3)
     .that_can(of_postgres)
     .that_fails();
+/// A PostgreSQL server, and locks in ShedLock's table.
+#[cfg(target_os = "linux")]
+pub const SHEDLOCK_TABLE: Engine =
+    Engine::new("shedlock_table", || Box::pin(ShedlockTable::start()))
+        .at_once(3)
+        .that_can(ShedlockTable::capabilities)
+        .that_fails();
 /// One Redis server.
 pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
     .at_once(3)

@@ -61,7 +61,7 @@ pub use self::engines::{
     TIMESTAMP, ZOOKEEPER, ZOOKEEPERS,
 };
 #[cfg(target_os = "linux")]
-pub use self::engines::{POSTGRES, SQLITE};
+pub use self::engines::{POSTGRES, SHEDLOCK_TABLE, SQLITE};
 pub use self::trials::run;
 
 use std::pin::Pin;
