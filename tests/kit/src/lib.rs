@@ -75,12 +75,14 @@ mod resp;
 mod rights;
 pub mod seeded;
 mod sentinels;
+mod shedlock_table;
 #[cfg(target_os = "linux")]
 mod small_disk;
 #[cfg(target_os = "linux")]
 mod sqlite_file;
 pub mod store_decorator;
 mod temporary;
+mod text_backend;
 mod zookeeper_ensemble;
 mod zookeeper_wire;
 
@@ -97,7 +99,7 @@ pub use listed_store::ListedLocks;
 pub use log::Log;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
-pub use packages::{folder_once, python_with, succeeds};
+pub use packages::{folder_once, left_out, python_with, succeeds};
 pub use peer_network::PeerNetwork;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
@@ -116,10 +118,12 @@ pub use redisson_backend::RedissonBackend;
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
+pub use shedlock_table::ShedlockTable;
 #[cfg(target_os = "linux")]
 pub use small_disk::SmallDisk;
 #[cfg(target_os = "linux")]
 pub use sqlite_file::SqliteFile;
+pub use text_backend::TextBackend;
 pub use zookeeper_ensemble::ZooKeeperEnsemble;
 pub use zookeeper_wire::ZooKeeperSession;
 

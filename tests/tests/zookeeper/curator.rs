@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble};
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble, left_out};
 
 use crate::worker;
 
@@ -52,7 +52,7 @@ async fn turns_of(worker: &mut ChildProcess, is_curator: bool, turns: &mut Vec<M
 #[tokio::test]
 async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
     let Some(jars) = jars() else {
-        println!("left out: it needs Maven and a compiler for Java");
+        left_out("it needs Maven and a compiler for Java");
         return;
     };
     let seconds = std::env::var("CURATOR_SECONDS").ok();
