@@ -46,7 +46,10 @@ async fn both_take_turns(library: ClassicLibrary) {
         );
         // A pause of the other library may be much longer than ours leave a key free.
         let passes_on = tasks > 1 && pause.is_none();
-        assert!(turns.ours > 50 && (passes_on || turns.theirs > 50), "{turns}");
+        assert!(
+            turns.ours > 50 && (passes_on || turns.theirs > 50),
+            "{turns}"
+        );
         assert!(pause.is_none() || share >= 0.2, "{library:?}: {turns}");
     }
 }
