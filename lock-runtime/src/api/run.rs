@@ -177,25 +177,25 @@ impl<'s> Watch<'s> {
     }
 
     fn poll_body<F: Future>(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         mut body: Pin<&mut Option<F>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<F::Output, LockError>> {
-        let mut this = self.project();
-        let (guard, hold) = (*this.guard, this.guard.hold());
+        let guard = self.guard;
         let cancels = guard.on_lost() == OnLost::Cancel;
         loop {
+            let mut this = self.as_mut().project();
             if cancels {
                 // Registered before the hold is asked, so that no loss falls between the two.
                 if this.lost.is_none() {
-                    this.lost.set(Some(hold.notified()));
+                    this.lost.set(Some(guard.hold().notified()));
                 }
                 if let Some(reason) = guard.loss() {
                     let within = this.span.enter();
                     body.set(None);
                     drop(within);
                     this.span.end(Outcome::Lost);
-                    return Poll::Ready(Err(hold.lost_error(reason)));
+                    return Poll::Ready(Err(guard.hold().lost_error(reason)));
                 }
             }
             let polls = guard.enter_polling();
@@ -211,33 +211,38 @@ impl<'s> Watch<'s> {
             drop(within);
             // What ended before this does so now. The poll was under the lock all the same.
             drop(polls);
-            match polled {
-                Poll::Ready(output) => {
-                    body.set(None);
-                    let lost = hold.loss();
-                    if lost.is_none() && guard.waits_for_success() && !is_failure(&output) {
-                        guard.note_success();
-                    }
-                    this.span.end(match lost {
-                        Some(_) => Outcome::EndedLate,
-                        None => Outcome::Ended,
-                    });
-                    return Poll::Ready(match lost {
-                        Some(reason) if cancels => {
-                            drop(output);
-                            Err(ended_late::<F>(guard, reason))
-                        }
-                        _ => Ok(output),
-                    });
-                }
-                Poll::Pending => {
-                    let Some(lost) = this.lost.as_mut().as_pin_mut() else {
-                        return Poll::Pending;
-                    };
-                    ready!(lost.poll(cx));
-                    this.lost.set(None);
-                }
+            if let Poll::Ready(output) = polled {
+                body.set(None);
+                return Poll::Ready(self.end_body::<F>(output, cancels));
             }
+            let Some(lost) = this.lost.as_mut().as_pin_mut() else {
+                return Poll::Pending;
+            };
+            ready!(lost.poll(cx));
+            this.lost.set(None);
+        }
+    }
+
+    /// What comes of a body that has ended: its output, unless the hold was lost before.
+    fn end_body<F: Future>(
+        self: Pin<&mut Self>,
+        output: F::Output,
+        cancels: bool,
+    ) -> Result<F::Output, LockError> {
+        let (guard, lost) = (self.guard, self.guard.hold().loss());
+        if lost.is_none() && guard.waits_for_success() && !is_failure(&output) {
+            guard.note_success();
+        }
+        self.project().span.end(match lost {
+            Some(_) => Outcome::EndedLate,
+            None => Outcome::Ended,
+        });
+        match lost {
+            Some(reason) if cancels => {
+                drop(output);
+                Err(ended_late::<F>(guard, reason))
+            }
+            _ => Ok(output),
         }
     }
 }

@@ -14,7 +14,6 @@ pub(super) struct View {
     wait: Option<Duration>,
 }
 
-/// Which namespace keys are in.
 #[derive(Clone, Debug, Default)]
 enum ViewNamespace {
     /// The one that the client was built with.

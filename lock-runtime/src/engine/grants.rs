@@ -70,7 +70,7 @@ impl Grants {
     }
 
     /// A grant was heard. Returns the waiter to wake.
-    pub(super) fn granted(&self, grant: HandedOver) -> WakeUp {
+    pub(super) fn on_granted(&self, grant: HandedOver) -> WakeUp {
         let HandedOver {
             owner,
             token,
@@ -89,7 +89,7 @@ impl Grants {
         let signal = expected.map(|one| Arc::clone(&one.signal));
         drop(grants);
         signal.map_or_else(WakeUp::default, |signal| {
-            signal.granted(HeardGrant {
+            signal.on_granted(HeardGrant {
                 trust,
                 token,
                 after,
@@ -103,7 +103,7 @@ impl Grants {
     }
 
     /// Nothing more is heard over this link.
-    pub(super) fn lost(&self, link: Link) {
+    pub(super) fn on_lost(&self, link: Link) {
         // A request without a reply yet may have asked over it.
         self.recheck_if(|one| one.over.is_none_or(|over| over == link));
     }

@@ -70,7 +70,7 @@ impl HolderNames {
     }
 
     /// Another client says something.
-    pub(super) fn told(&self, message: ClientMessage) {
+    pub(super) fn on_message(&self, message: ClientMessage) {
         match message {
             // Too many of them are not answered.
             ClientMessage::WhoHolds { key, asker } => {

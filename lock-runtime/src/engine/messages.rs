@@ -74,7 +74,7 @@ impl Messages {
 
 impl Listener for Messages {
     fn on_granted(&self, grant: HandedOver) -> WakeUp {
-        self.grants.granted(grant)
+        self.grants.on_granted(grant)
     }
 
     fn recheck(&self) {
@@ -84,7 +84,7 @@ impl Listener for Messages {
     }
 
     fn on_lost(&self, link: Link) {
-        self.grants.lost(link);
+        self.grants.on_lost(link);
     }
 
     fn connected(&self, server: &str) {
@@ -113,16 +113,16 @@ impl Listener for Messages {
     fn on_message(&self, message: ClientMessage) {
         match message {
             ClientMessage::WhoHolds { .. } | ClientMessage::Holds { .. } => {
-                self.names.told(message);
+                self.names.on_message(message);
             }
             ClientMessage::Revoke { .. } | ClientMessage::Revoking { .. } => {
-                self.revocations.told(message);
+                self.revocations.on_message(message);
             }
         }
     }
 
-    fn freed(&self, ended: Ended) {
-        self.local_queues.freed(&ended.key);
+    fn on_freed(&self, ended: Ended) {
+        self.local_queues.on_freed(&ended.key);
     }
 }
 

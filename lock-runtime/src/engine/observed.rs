@@ -37,29 +37,27 @@ impl Observed {
     }
 
     fn record_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
-        self.counters.lost();
+        self.counters.record_lost();
         if self.events.are_wanted() {
             let held = now.saturating_duration_since(hold.since);
-            let lost = move || What::Lost { reason, held };
+            let lost = What::Lost { reason, held };
             self.events
-                .record_later(Some(about(hold)), move |recorder| recorder.record(lost()));
+                .record_later(Some(about(hold)), move |recorder| recorder.record(lost));
         }
     }
 
     /// Tells of a renewal, and how long after its first try it came.
     pub(super) fn record_renewed(&self, hold: &Hold, late: Duration) {
         if self.events.are_wanted() {
-            let renewed = move || What::Renewed { late };
+            let renewed = What::Renewed { late };
             self.events
-                .record_later(Some(about(hold)), move |recorder| {
-                    recorder.record(renewed())
-                });
+                .record_later(Some(about(hold)), move |recorder| recorder.record(renewed));
         }
     }
 
     /// Tells that a guard has ended its hold.
     pub(super) fn record_released(&self, hold: &Hold, now: Instant) {
-        self.counters.released();
+        self.counters.record_released();
         let held = now.saturating_duration_since(hold.since);
         tracing::debug!(key = %hold.key().shortened(), ?held, "a lock is released");
         self.events

@@ -26,8 +26,8 @@ impl OtherLimits {
                 key = %key.shortened(),
                 ours,
                 theirs,
-                "others say another number of permits for this semaphore; each request is admitted \
-                 by its own number"
+                "others have another number of permits for this semaphore; give the same number \
+                 everywhere"
             );
         }
     }

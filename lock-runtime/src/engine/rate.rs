@@ -79,8 +79,7 @@ impl Engine {
                     // twice.
                     let repeatable =
                         failure.unknown.is_none() && failure.error.kind().is_transient();
-                    let silence_ends = budget.silence_ends(self.silent_since());
-                    let ends = silence_ends.map_or(ends, |silence_ends| silence_ends.min(ends));
+                    let ends = budget.cut_by_silence(ends, self.silent_since());
                     if !repeatable || again >= ends {
                         return Err(unavailable(Some(&request.key), failure.error));
                     }

@@ -63,7 +63,7 @@ impl Revocations {
     }
 
     /// Another client says something about a revocation.
-    pub(super) fn told(&self, message: ClientMessage) {
+    pub(super) fn on_message(&self, message: ClientMessage) {
         match message {
             ClientMessage::Revoke {
                 key,
@@ -108,13 +108,15 @@ impl Revocations {
     }
 
     /// What the client of a hold has said last to who wants the end of it, or of `only` this
-    /// client's. An answer to another demand may come late, or twice: that it is another client's
-    /// counts for a demand that meant another name.
+    /// client's. It may have said that to another demand: under another name it is another client
+    /// in any case, and under this name what it said of another counts for nothing.
     pub(super) fn answered(&self, owner: Owner, only: Option<&str>) -> Option<Answered> {
         let known = self.asked.lock().get(&owner)?.answered.clone()?;
-        let is_meant = only.is_none_or(|only| *only == *known.name);
-        let is_of_another = known.answer == RevokeAnswer::IsAnother && is_meant;
-        (!is_of_another).then_some(known)
+        let answer = RevokeAnswer::IsAnother;
+        match only {
+            Some(only) if *only != *known.name => Some(Answered { answer, ..known }),
+            _ => (known.answer != answer).then_some(known),
+        }
     }
 }
 
@@ -145,19 +147,23 @@ mod tests {
         };
         let _listening = revocations.listen(std::iter::once(owner));
         let tell = |answer| {
-            revocations.told(ClientMessage::Revoking {
+            revocations.on_message(ClientMessage::Revoking {
                 key: LockKey::from("k"),
                 owner,
                 name: Box::from("b"),
                 answer,
             });
         };
-        let counts = |only| revocations.answered(owner, only).is_some();
+        let said = |only| {
+            let answered = revocations.answered(owner, only);
+            answered.map(|known| known.answer)
+        };
         tell(RevokeAnswer::IsAnother);
-        assert!(counts(Some("c")));
-        assert!(!counts(Some("b")));
-        assert!(!counts(None));
+        assert_eq!(said(Some("c")), Some(RevokeAnswer::IsAnother));
+        assert_eq!((said(Some("b")), said(None)), (None, None));
         tell(RevokeAnswer::Stops);
-        assert!(counts(Some("b")) && counts(None));
+        assert_eq!(said(Some("b")), Some(RevokeAnswer::Stops));
+        assert_eq!(said(None), Some(RevokeAnswer::Stops));
+        assert_eq!(said(Some("c")), Some(RevokeAnswer::IsAnother));
     }
 }

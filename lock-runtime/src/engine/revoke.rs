@@ -126,7 +126,7 @@ impl Engine {
             let (key, only) = (key.clone(), only.map(Box::from));
             if owner.client == self.id() {
                 let answer = self.give_up(&key, owner, only.as_deref());
-                self.revocations.told(self.answer(key, owner, answer));
+                self.revocations.on_message(self.answer(key, owner, answer));
                 continue;
             }
             let demand = ClientMessage::Revoke {

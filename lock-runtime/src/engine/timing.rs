@@ -97,6 +97,12 @@ impl Budget {
         Some(ends.max(self.started + self.command_timeout))
     }
 
+    /// That time, or when the store's silence ends the request before.
+    pub(crate) fn cut_by_silence(&self, at: Instant, silent_since: Option<Instant>) -> Instant {
+        self.silence_ends(silent_since)
+            .map_or(at, |ends| ends.min(at))
+    }
+
     /// By when a command sent now must be answered.
     pub(crate) fn command_by(&self, now: Instant, gives_up: Instant) -> Instant {
         (now + self.command_timeout).min(gives_up)

@@ -22,7 +22,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn granted(&self, how: GrantedBy) {
+    pub(crate) fn record_granted(&self, how: GrantedBy) {
         let counter = match how {
             GrantedBy::Store => &self.by_store,
             GrantedBy::HandedOver => &self.handed_over,
@@ -32,7 +32,7 @@ impl Counters {
         count(counter);
     }
 
-    pub(crate) fn failed(&self, error: &LockError) {
+    pub(crate) fn record_failed(&self, error: &LockError) {
         count(match error {
             LockError::Busy { .. } => &self.busy,
             LockError::Unavailable { .. } => &self.unavailable,
@@ -40,15 +40,15 @@ impl Counters {
         });
     }
 
-    pub(crate) fn cancelled(&self) {
+    pub(crate) fn record_cancelled(&self) {
         count(&self.cancelled);
     }
 
-    pub(crate) fn lost(&self) {
+    pub(crate) fn record_lost(&self) {
         count(&self.lost);
     }
 
-    pub(crate) fn released(&self) {
+    pub(crate) fn record_released(&self) {
         count(&self.released);
     }
 

@@ -1,7 +1,6 @@
 //! The embedded store as a test wants it: silent, refusing, or well.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use lock_store::memory::MemoryStore;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 
 /// The client that is somebody else.
 pub(super) const ANOTHER: ClientId = ClientId(u128::MAX);
+/// What that client is called.
 const ITS_NAME: &str = "somebody-else";
 
 /// What a test has told the store.
@@ -176,51 +176,39 @@ macro_rules! faulty {
 lock_store::operations!(faulty);
 
 /// Hears nothing while the store is silent.
+#[derive(Debug)]
 struct FaultyListener {
     listener: Weak<dyn Listener>,
     told: Arc<Instructions>,
 }
 
 impl FaultyListener {
-    fn listener_unless_silent(&self) -> Option<Arc<dyn Listener>> {
-        let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
-        self.listener.upgrade().filter(|_| !is_silent)
+    fn listener_unless_silent(&self) -> Weak<dyn Listener> {
+        match *self.told.behaviour.borrow() {
+            Behaviour::Silent => Weak::<Self>::new(),
+            _ => Weak::clone(&self.listener),
+        }
     }
 }
 
 impl Listener for FaultyListener {
     fn on_granted(&self, grant: HandedOver) -> WakeUp {
-        let listener = self.listener_unless_silent();
-        listener.map_or_else(WakeUp::default, |it| it.on_granted(grant))
+        self.listener_unless_silent().on_granted(grant)
     }
 
     fn recheck(&self) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.recheck();
-        }
+        self.listener_unless_silent().recheck();
     }
 
     fn on_lost(&self, link: Link) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.on_lost(link);
-        }
+        self.listener_unless_silent().on_lost(link);
     }
 
-    fn freed(&self, ended: Ended) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.freed(ended);
-        }
+    fn on_freed(&self, ended: Ended) {
+        self.listener_unless_silent().on_freed(ended);
     }
 
     fn on_message(&self, message: ClientMessage) {
-        if let Some(listener) = self.listener_unless_silent() {
-            listener.on_message(message);
-        }
-    }
-}
-
-impl fmt::Debug for FaultyListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultyListener").finish_non_exhaustive()
+        self.listener_unless_silent().on_message(message);
     }
 }

@@ -24,9 +24,9 @@ impl LockClient {
     /// runtime. So give it to annotated functions with [`scope`](Self::scope), and
     /// [`install`](Self::install) no such client.
     ///
-    /// If there is no runtime whose clock is paused here, each call is
-    /// [`LockError::Config`](crate::LockError::Config): a client that took real time would not show
-    /// what the test asks.
+    /// If there is no runtime whose clock is paused here, each request, and each question to its
+    /// store, is [`LockError::Config`](crate::LockError::Config): a client that took real time
+    /// would not show what the test asks.
     ///
     /// # Examples
     /// ```

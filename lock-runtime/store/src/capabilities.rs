@@ -38,6 +38,9 @@ pub struct Capabilities {
     /// The leases that it can keep, and the advice for the error of one that it can't. A hand-over
     /// begins with 2 s, and a renewal at the end of `max_hold` asks for less.
     pub leases: LeaseLimits,
+    /// The longest lease of a read-write lock, and the advice for the error of a longer one, if it
+    /// is less than that of other locks.
+    pub read_write_lease: Option<(Duration, Cow<'static, str>)>,
     /// How many keys an [`acquire_all`](crate::Store::acquire_all) has at most. `None`: there is no
     /// limit.
     pub most_keys: Option<usize>,
@@ -124,6 +127,8 @@ pub enum Wish {
     Keys(usize),
     /// A hold of this length.
     Lease(Duration),
+    /// A hold of a read-write lock of this length.
+    ReadWriteLease(Duration),
     /// A key that stays taken for this long, even after its release.
     Kept(Duration),
 }
@@ -143,6 +148,7 @@ impl Capabilities {
             namespaces: true,
             token_window: true,
             leases: LeaseLimits::new(MIN_LEASE..=MAX_LEASE, "give another time"),
+            read_write_lease: None,
             most_keys: None,
             rounds_up: Duration::ZERO,
             lingers: Lingers::Lease,
@@ -201,6 +207,15 @@ impl Capabilities {
                     "{keys} keys are asked for at once, and this store takes {most} at most: lock \
                      fewer keys at once"
                 ));
+            }
+            Wish::ReadWriteLease(lease) => {
+                let (longest, advice) = self.read_write_lease.as_ref()?;
+                return (lease > *longest).then(|| {
+                    format!(
+                        "the lease is {lease:?}, and this store keeps read-write locks for at \
+                         most {longest:?}: {advice}"
+                    )
+                });
             }
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,

@@ -1,8 +1,11 @@
-//! [`Layout`]: as whose locks a client's keys are kept.
+//! [`Layout`]: the form in which a client keeps its locks.
 
 use std::fmt;
 
-/// As whose locks a client keeps its keys in the store, so that both exclude each other.
+use crate::error::ConfigError;
+
+/// The form in which a client keeps its locks: its own, or another library's, so that both exclude
+/// each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
@@ -42,6 +45,15 @@ impl Layout {
             Self::Timestamp => "timestamp",
             Self::ShedLock => "shedlock",
         }
+    }
+
+    /// The error of an engine that does not have this layout.
+    #[must_use]
+    pub fn refused_by(self, engine: &str) -> ConfigError {
+        ConfigError::new(format!(
+            "the layout `{self}` is not on this engine, {engine}; leave it out, or use the store \
+             in which the other library keeps its locks"
+        ))
     }
 }
 

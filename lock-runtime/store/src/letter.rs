@@ -28,6 +28,15 @@ const REVOKE: u8 = 4;
 const REVOKING: u8 = 5;
 
 impl Letter {
+    /// What a client of this namespace says.
+    #[must_use]
+    pub fn of(message: &ClientMessage, own: &Namespace) -> Self {
+        Self {
+            namespace: message.key().namespace().unwrap_or(own).to_string(),
+            message: message.clone(),
+        }
+    }
+
     /// The letter in bytes. `None` if one of its texts has more than 65,535.
     #[must_use]
     pub fn write(&self) -> Option<Vec<u8>> {

@@ -22,7 +22,6 @@ mod contract;
 mod credentials;
 mod decorator;
 mod error;
-mod foreign_names;
 mod health;
 mod instant;
 mod key;
@@ -34,10 +33,11 @@ mod listener;
 pub mod memory;
 mod mutex;
 mod namespace;
+#[doc(hidden)]
+pub mod ordered;
 mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
-mod percent;
 mod rate;
 mod request;
 pub mod rules;
@@ -64,7 +64,6 @@ pub use credentials::{Credentials, CredentialsProvider, Login, User};
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 #[doc(hidden)]
-pub use foreign_names::ForeignNames;
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
@@ -77,10 +76,9 @@ pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;
 pub use namespace::Namespace;
-pub use owner::{ClientId, FoundHolder, Holder, Owner};
+pub use owner::{ClientId, ForeignNames, FoundHolder, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
-pub use percent::percent_decoded;
 pub use rate::{MAX_EXACT, RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Permits, Queue,
@@ -89,7 +87,9 @@ pub use request::{
 #[doc(hidden)]
 pub use server_text::escaped;
 #[doc(hidden)]
-pub use server_url::{Host, ServerUrl, UrlForm, switch_option, time_option};
+pub use server_url::{
+    Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option, tls_option,
+};
 pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

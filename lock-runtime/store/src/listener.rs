@@ -1,6 +1,7 @@
 //! [`Listener`]: the messages that a store sends to its client unasked.
 
 use std::fmt;
+use std::sync::Weak;
 use std::task::Waker;
 
 use crate::client_message::ClientMessage;
@@ -24,13 +25,57 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
         self.recheck();
     }
     /// A hold of this key has ended, and the key was handed to no one.
-    fn freed(&self, _ended: Ended) {}
+    fn on_freed(&self, _ended: Ended) {}
     /// A connection to a server is there.
     fn connected(&self, _server: &str) {}
     /// A connection to a server is gone.
     fn disconnected(&self, _server: &str, _error: &StoreError) {}
     /// A message from another client. Its key is as this client writes it.
     fn on_message(&self, _message: ClientMessage) {}
+}
+
+/// A client that is gone hears nothing.
+impl Listener for Weak<dyn Listener> {
+    fn on_granted(&self, grant: HandedOver) -> WakeUp {
+        let listener = self.upgrade();
+        listener.map_or_else(WakeUp::default, |it| it.on_granted(grant))
+    }
+
+    fn recheck(&self) {
+        if let Some(listener) = self.upgrade() {
+            listener.recheck();
+        }
+    }
+
+    fn on_lost(&self, link: Link) {
+        if let Some(listener) = self.upgrade() {
+            listener.on_lost(link);
+        }
+    }
+
+    fn on_freed(&self, ended: Ended) {
+        if let Some(listener) = self.upgrade() {
+            listener.on_freed(ended);
+        }
+    }
+
+    fn connected(&self, server: &str) {
+        if let Some(listener) = self.upgrade() {
+            listener.connected(server);
+        }
+    }
+
+    fn disconnected(&self, server: &str, error: &StoreError) {
+        if let Some(listener) = self.upgrade() {
+            listener.disconnected(server, error);
+        }
+    }
+
+    fn on_message(&self, message: ClientMessage) {
+        if let Some(listener) = self.upgrade() {
+            listener.on_message(message);
+        }
+    }
 }
 
 /// A hold that was handed to its owner, for its

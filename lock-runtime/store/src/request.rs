@@ -274,6 +274,14 @@ pub enum Released {
     NotHeld,
 }
 
+impl Released {
+    /// Of an owner that held the key, or did not.
+    #[must_use]
+    pub const fn of(held: bool) -> Self {
+        if held { Self::Released } else { Self::NotHeld }
+    }
+}
+
 /// The reply to [`Store::inspect`](crate::Store::inspect).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -3,6 +3,7 @@
 
 /// The maximum length. The rest says little and can be megabytes.
 const MAX_BYTES: usize = 300;
+/// Stands for what is left out.
 const CUT: &str = "…";
 
 /// The text on one line, short, with everything escaped that a terminal acts on.

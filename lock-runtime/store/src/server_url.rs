@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::ConfigError;
-use crate::percent::percent_decoded;
 use crate::server_text::escaped;
 
 /// How an engine's URLs look.
@@ -203,6 +202,40 @@ pub fn switch_option(name: &str, value: &str) -> Result<bool, ConfigError> {
         _ => Err(ConfigError::new(format!(
             "`{name}` in the store's URL is neither `on` nor `off`"
         ))),
+    }
+}
+
+/// The text of a part of a URL, in which `%XX` is a byte. `None` if something else stands behind a
+/// `%`, or if the bytes are no text.
+#[must_use]
+pub fn percent_decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether to speak TLS: what the URL's `tls` says, if it does, or whether it `is_given` whom to
+/// trust.
+///
+/// # Errors
+/// One says so and the other does not, or this build can't.
+pub fn tls_option(in_url: Option<bool>, is_given: bool) -> Result<bool, ConfigError> {
+    match (in_url, is_given) {
+        (Some(true), _) if !cfg!(feature = "tls") => Err(ConfigError::new(
+            "`tls=on` in the store's URL asks for TLS, which this build of lock-runtime does not \
+             speak; switch its feature `tls` on",
+        )),
+        (Some(false), true) => Err(ConfigError::new(
+            "`tls` is given, and `tls=off` in the store's URL turns it off; leave one of them out",
+        )),
+        (in_url, is_given) => Ok(in_url.unwrap_or(is_given)),
     }
 }
 

@@ -9,13 +9,17 @@
     reason = "a program for its own developers: it can't go on without what it expects"
 )]
 
+mod etcd;
+mod others;
 mod postgres;
 mod process;
 mod report;
 mod sqlite;
 mod tally;
 mod worker;
+mod zookeeper;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -24,7 +28,7 @@ use self::process::Round;
 use self::report::Table;
 use self::worker::{Keys, Order};
 
-/// Measures locks on databases.
+/// Measures locks on engines that are no Redis.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// How often each is measured, in turns.
@@ -36,6 +40,9 @@ struct Arguments {
     /// One workload only.
     #[arg(long)]
     only: Option<String>,
+    /// These engines only: `sqlite`, `postgres`, `zookeeper`, `etcd`.
+    #[arg(long, value_delimiter = ',')]
+    engines: Vec<String>,
     /// Puts the tables into this page, between its marks.
     #[arg(long)]
     page: Option<PathBuf>,
@@ -53,10 +60,16 @@ struct Workload {
     processes: usize,
     tasks: usize,
     keys: Keys,
-    /// What it is compared with.
-    on_sqlite: &'static [&'static str],
-    on_postgres: &'static [&'static str],
+    /// What it is compared with, by the engines' words.
+    others: &'static [(&'static str, &'static [&'static str])],
 }
+
+const LOOP: &[(&str, &[&str])] = &[
+    ("sqlite", &["loop"]),
+    ("postgres", &["loop"]),
+    ("zookeeper", &["loop"]),
+    ("etcd", &["loop"]),
+];
 
 const WORKLOADS: &[Workload] = &[
     Workload {
@@ -64,24 +77,67 @@ const WORKLOADS: &[Workload] = &[
         processes: 1,
         tasks: 1,
         keys: Keys::Own,
-        on_sqlite: &["loop"],
-        on_postgres: &["loop"],
+        others: LOOP,
     },
     Workload {
         name: "many",
         processes: 1,
         tasks: 64,
         keys: Keys::Own,
-        on_sqlite: &["loop"],
-        on_postgres: &["loop"],
+        others: LOOP,
     },
     Workload {
         name: "hot4",
         processes: 4,
         tasks: 16,
         keys: Keys::One,
-        on_sqlite: &["poll"],
-        on_postgres: &["poll", "shedlock", "advisory", "session"],
+        others: &[
+            ("sqlite", &["poll"]),
+            ("postgres", &["poll", "shedlock", "advisory", "session"]),
+            ("zookeeper", &["poll", "curator"]),
+            ("etcd", &["poll", "concurrency"]),
+        ],
+    },
+];
+
+/// Where locks are kept.
+trait Place {
+    fn url(&self) -> String;
+}
+
+/// An engine that is measured.
+struct Engine {
+    word: &'static str,
+    name: &'static str,
+    /// Whether each measurement has a new one.
+    is_new_each_time: bool,
+    start: fn() -> Box<dyn Place>,
+}
+
+const ENGINES: &[Engine] = &[
+    Engine {
+        word: "sqlite",
+        name: "SQLite",
+        is_new_each_time: true,
+        start: || Box::new(sqlite::Database::new()),
+    },
+    Engine {
+        word: "postgres",
+        name: "PostgreSQL",
+        is_new_each_time: true,
+        start: || Box::new(postgres::Database::new()),
+    },
+    Engine {
+        word: "zookeeper",
+        name: "ZooKeeper",
+        is_new_each_time: false,
+        start: || Box::new(zookeeper::Ensemble::new()),
+    },
+    Engine {
+        word: "etcd",
+        name: "etcd",
+        is_new_each_time: false,
+        start: || Box::new(etcd::Cluster::new()),
     },
 ];
 
@@ -94,42 +150,63 @@ fn main() {
     // Cargo starts it in its own folder. A path of the caller's begins at the repository's.
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(workspace).expect("the workspace's folder");
+    let is_measured = |engine: &&Engine| {
+        let engines = &arguments.engines;
+        engines.is_empty() || engines.iter().any(|word| word == engine.word)
+    };
     let mut table = Table::default();
+    let mut kept: HashMap<&str, Box<dyn Place>> = HashMap::new();
+    let mut programs: HashMap<&str, Option<Vec<String>>> = HashMap::new();
     for round in 0..arguments.rounds {
-        for workload in WORKLOADS {
-            if arguments
-                .only
-                .as_deref()
-                .is_some_and(|only| only != workload.name)
-            {
-                continue;
-            }
-            let mut measure = |engine: &str, library: &str, place: String| {
-                let order = Order {
-                    library: library.to_owned(),
-                    place,
-                    tasks: workload.tasks,
-                    keys: workload.keys,
-                    seconds: arguments.seconds,
-                };
-                let tally = Round::start(&order, workload.processes).run();
-                let name = workload.name;
-                eprintln!("{round}: {engine} {name} {library}: {tally}");
-                table.note(engine, name, library, tally);
-            };
-            for library in workload.on_sqlite.iter().chain(&["ours"]) {
-                let database = sqlite::Database::new();
-                measure("SQLite", library, database.url());
-            }
-            for library in workload.on_postgres.iter().chain(&["ours"]) {
-                let database = postgres::Database::new();
-                measure("PostgreSQL", library, database.url());
+        let is_wanted = |workload: &&Workload| {
+            let only = arguments.only.as_deref();
+            only.is_none_or(|only| only == workload.name)
+        };
+        for workload in WORKLOADS.iter().filter(is_wanted) {
+            for engine in ENGINES.iter().filter(is_measured) {
+                let others = workload
+                    .others
+                    .iter()
+                    .find(|(word, _)| *word == engine.word);
+                for library in others
+                    .map_or(&[][..], |(_, others)| others)
+                    .iter()
+                    .chain(&["ours"])
+                {
+                    let program = programs.entry(library);
+                    let Some(program) = program.or_insert_with(|| others::program(library)) else {
+                        continue;
+                    };
+                    let place = match engine.is_new_each_time {
+                        true => None,
+                        false => Some(&*kept.entry(engine.word).or_insert_with(engine.start)),
+                    };
+                    let new = place.is_none().then(engine.start);
+                    let place = place.or(new.as_ref()).map(|place| place.url());
+                    let order = Order {
+                        library: (*library).to_owned(),
+                        place: place.unwrap_or_default(),
+                        tasks: workload.tasks,
+                        keys: workload.keys,
+                        seconds: arguments.seconds,
+                    };
+                    let tally = Round::start(program, &order, workload.processes).run();
+                    let (name, workload) = (engine.name, workload.name);
+                    eprintln!("{round}: {name} {workload} {library}: {tally}");
+                    table.note(name, workload, library, tally);
+                }
             }
         }
     }
-    let text = table.text(arguments.rounds, arguments.seconds);
-    println!("{text}");
-    if let Some(page) = arguments.page {
-        report::put(&page, &text);
+    for (mark, engines) in [
+        ("engines", ["PostgreSQL", "SQLite"]),
+        ("consensus", ["ZooKeeper", "etcd"]),
+    ] {
+        if let Some(text) = table.text(&engines, arguments.rounds, arguments.seconds) {
+            println!("{text}");
+            if let Some(page) = &arguments.page {
+                report::put(page, mark, &text);
+            }
+        }
     }
 }

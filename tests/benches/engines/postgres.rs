@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls, Statement};
 
+use crate::Place;
 use crate::worker::{Counts, Order, Running, Work, runtime};
 
 /// Who polls waits so long between two attempts.
@@ -47,8 +48,10 @@ impl Database {
             _runtime: runtime,
         }
     }
+}
 
-    pub(crate) fn url(&self) -> String {
+impl Place for Database {
+    fn url(&self) -> String {
         self.server.app_url()
     }
 }

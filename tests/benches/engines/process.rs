@@ -11,16 +11,16 @@ use crate::worker::Order;
 pub(crate) struct Round(Vec<Child>);
 
 impl Round {
-    /// Returns when all of them are connected.
-    pub(crate) fn start(order: &Order, processes: usize) -> Self {
-        let own = std::env::current_exe().expect("the path of this program");
+    /// Returns when all of them are connected. `program` are the words before their order.
+    pub(crate) fn start(program: &[String], order: &Order, processes: usize) -> Self {
         let start = || {
-            let mut child = Command::new(&own)
-                .args(["--worker", &order.write()])
+            let mut child = Command::new(&program[0])
+                .args(&program[1..])
+                .arg(order.write())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
-                .expect("this program starts");
+                .expect("the program starts");
             assert_eq!(line_of(&mut child), "ready");
             child
         };

@@ -6,9 +6,6 @@ use std::path::Path;
 
 use crate::tally::Tally;
 
-/// The marks of the place in a page.
-const MARKS: [&str; 2] = ["<!-- engines -->", "<!-- /engines -->"];
-
 /// All measurements, by engine, workload and what was measured.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -22,14 +19,18 @@ impl Table {
         cell.or_default().push(tally);
     }
 
-    pub(crate) fn text(&self, rounds: u32, seconds: u64) -> String {
+    /// What was measured of these engines. `None`: nothing.
+    pub(crate) fn text(&self, engines: &[&str], rounds: u32, seconds: u64) -> Option<String> {
+        let is_one = |(engine, _): &&(String, String)| engines.contains(&&**engine);
+        self.rows.keys().find(is_one)?;
         let mut text = format!(
             "Medians of {rounds} rounds of {seconds} s each, in turns; {}.\n\n\
              | engine | workload | | cycles/s | ours ÷ this | fewest and most of a task |\n\
              |---|---|---|--:|--:|--:|\n",
             machine()
         );
-        for ((engine, workload), libraries) in &self.rows {
+        let rows = self.rows.iter().filter(|(row, _)| is_one(row));
+        for ((engine, workload), libraries) in rows {
             let ours = libraries.get("ours").map_or(&[][..], Vec::as_slice);
             for (library, tallies) in libraries {
                 let ratio = match &**library {
@@ -45,7 +46,7 @@ impl Table {
                 let _ = writeln!(text, "| {engine} | `{workload}` | {library} | {numbers} |");
             }
         }
-        text
+        Some(text)
     }
 }
 
@@ -75,10 +76,13 @@ fn machine() -> String {
 }
 
 /// Puts the text between the marks of a page.
-pub(crate) fn put(page: &Path, text: &str) {
+pub(crate) fn put(page: &Path, mark: &str, text: &str) {
     let old = std::fs::read_to_string(page).expect("the page");
-    let [begin, end] = MARKS.map(|mark| old.find(mark).expect("the page has the marks"));
-    let begin = begin + MARKS[0].len();
+    let marks = [format!("<!-- {mark} -->"), format!("<!-- /{mark} -->")];
+    let [begin, end] = marks
+        .each_ref()
+        .map(|mark| old.find(mark).expect("the page has the marks"));
+    let begin = begin + marks[0].len();
     let new = format!("{}\n{text}{}", &old[..begin], &old[end..]);
     std::fs::write(page, new).expect("the page can be written");
 }

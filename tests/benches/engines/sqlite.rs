@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
+use crate::Place;
 use crate::worker::{Counts, Order, Running, Work};
 
 /// Who polls waits so long between two attempts.
@@ -26,8 +27,10 @@ impl Database {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder"))
     }
+}
 
-    pub(crate) fn url(&self) -> String {
+impl Place for Database {
+    fn url(&self) -> String {
         format!("{SCHEME}{}", self.0.path().join("locks.db").display())
     }
 }

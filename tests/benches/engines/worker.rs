@@ -8,7 +8,7 @@ use lock_runtime::LockClient;
 use tokio::runtime::Runtime;
 
 use crate::tally::Tally;
-use crate::{postgres, sqlite};
+use crate::{etcd, postgres, sqlite, zookeeper};
 
 /// Whose keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub(crate) fn run(order: &Order) {
         library if order.place.starts_with(sqlite::SCHEME) => {
             sqlite::by_hand(library, order, &counts)
         }
+        _ if order.place.starts_with(zookeeper::SCHEME) => zookeeper::by_hand(order, &counts),
+        _ if order.place.starts_with(etcd::SCHEME) => etcd::by_hand(order, &counts),
         library => postgres::by_hand(library, order, &counts),
     };
     println!("ready");

@@ -54,7 +54,11 @@ pub fn eventually_within(
             match tokio::time::timeout(left, condition()).await {
                 Ok(true) => return,
                 Ok(false) if !left.is_zero() => tokio::time::sleep(PAUSE).await,
-                _ => panic!("{caller}: within {limit:?} it never happened that {what}"),
+                Ok(false) => panic!("{caller}: within {limit:?} it never happened that {what}"),
+                Err(_) => panic!(
+                    "{caller}: within {limit:?} it was not seen that {what}: the last look did not \
+                     end"
+                ),
             }
         }
     }

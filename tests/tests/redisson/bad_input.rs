@@ -142,4 +142,11 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
         assert!(matches!(error, LockError::Config { .. }), "{url}: {error}");
         assert!(error.to_string().contains(why), "{url}: {error}");
     }
+    // A store of one's own would hold the lock where nobody else looks for it.
+    let error = LockClient::builder()
+        .store(|_| panic!("it is not opened"))
+        .layout(Layout::Redisson)
+        .connect_lazy()
+        .unwrap_err();
+    assert!(error.to_string().contains("not on this engine"), "{error}");
 }

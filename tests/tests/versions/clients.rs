@@ -46,7 +46,7 @@ impl Listener for Heard {
 
     fn recheck(&self) {}
 
-    fn freed(&self, ended: Ended) {
+    fn on_freed(&self, ended: Ended) {
         self.freed.lock().unwrap().push(ended);
     }
 

@@ -15,9 +15,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::engines::{
-    connect_timeout_of, is_postgres, open_etcd, open_postgres, open_sqlite, open_zookeeper,
-};
+use super::engines::connect_timeout_of;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
@@ -261,17 +259,6 @@ impl LockClientBuilder {
         self.layout.unwrap_or_default()
     }
 
-    /// Refuses a layout that the engine does not have.
-    fn expect_native(&self, engine: &str) -> Result<(), LockError> {
-        match self.chosen_layout() {
-            Layout::Native => Ok(()),
-            other => Err(LockError::config(format!(
-                "the layout `{other}` is not on this engine, {engine}; leave it out, or use the \
-                 store in which the other library keeps its locks"
-            ))),
-        }
-    }
-
     /// Whether its locks are in this process, and nobody has said that they are meant to be.
     pub(in crate::client) fn is_in_process(&self) -> bool {
         let url = self.url.as_deref().unwrap_or_default();
@@ -329,76 +316,6 @@ impl LockClientBuilder {
         })
     }
 
-    fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-        if let Some(open) = &self.store {
-            self.expect_no_access("the store is the caller's own")?;
-            return Ok(open(context)?);
-        }
-        let Some(url) = &self.url else {
-            return Err(LockError::config(
-                "the client has no URL; add `.url(\"redis://…\")`, or use \
-                 `LockClient::in_memory()`",
-            ));
-        };
-        if url.starts_with("sqlite:") {
-            self.expect_native("SQLite")?;
-            if self.has_replicas() {
-                return Err(LockError::config(
-                    "`replicas` asks for replicas, and `sqlite:` is a file of this machine, which \
-                     has none",
-                ));
-            }
-            self.expect_no_access("`sqlite:` is a file of this machine")?;
-            return open_sqlite(url, context);
-        }
-        if is_postgres(url) {
-            if self.has_replicas() {
-                return Err(LockError::config(
-                    "`replicas` is for Redis; PostgreSQL waits for its standbys as its \
-                     `synchronous_standby_names` says",
-                ));
-            }
-            return open_postgres(self, url, context);
-        }
-        if url.starts_with("zookeeper:") {
-            self.expect_native("ZooKeeper")?;
-            if self.has_replicas() {
-                return Err(LockError::config(
-                    "`replicas` is for Redis; on ZooKeeper, a majority of the servers has each \
-                     lock",
-                ));
-            }
-            return open_zookeeper(self, url, context);
-        }
-        if url.starts_with("etcd:") {
-            self.expect_native("etcd")?;
-            if self.has_replicas() {
-                return Err(LockError::config(
-                    "`replicas` is for Redis; on etcd, a majority of the servers has each lock",
-                ));
-            }
-            return open_etcd(self, url, context);
-        }
-        let Some(rest) = url.strip_prefix("memory:") else {
-            return self.open_server(url, context);
-        };
-        self.expect_native("`memory:`")?;
-        if self.has_replicas() || rest.contains("replicas=") {
-            return Err(LockError::config(
-                "`replicas` asks for replicas, and `memory:` is a store of its own in this \
-                 process, which has none",
-            ));
-        }
-        self.expect_no_access("`memory:` is a store of its own in this process")?;
-        if !rest.trim_start_matches('/').is_empty() {
-            return Err(LockError::config(
-                "the URL `memory:` has a host, a path or an unknown option; only \
-                 `?namespace=…` and `?name=…` may follow it",
-            ));
-        }
-        Ok(MemoryStore::new().connect(context))
-    }
-
     /// The URL without what it says of the client's layout alone.
     #[cfg(feature = "redis")]
     fn without_layout_options(&self, url: &str) -> Result<String, LockError> {
@@ -412,37 +329,6 @@ impl LockClientBuilder {
     #[expect(clippy::unnecessary_wraps, reason = "with Redis, a URL may be wrong")]
     fn without_layout_options(&self, url: &str) -> Result<String, LockError> {
         Ok(url.to_owned())
-    }
-
-    #[cfg(feature = "redis")]
-    fn has_replicas(&self) -> bool {
-        self.replicas.is_some()
-    }
-
-    #[cfg(not(feature = "redis"))]
-    fn has_replicas(&self) -> bool {
-        false
-    }
-
-    #[cfg(feature = "redis")]
-    fn open_server(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-        let settings = lock_store_redis::Settings {
-            replicas: self.replicas,
-            login: self.login.clone(),
-            provider: self.provider.clone(),
-            addresses: self.addresses.clone().unwrap_or_default(),
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
-        };
-        Ok(lock_store_redis::open(url, context, settings)?)
-    }
-
-    #[cfg(not(feature = "redis"))]
-    fn open_server(&self, _url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-        Err(LockError::config(
-            "the URL is not of `memory:`, `sqlite:`, `postgres:`, `zookeeper:` or `etcd:`, and \
-             this build of lock-runtime does not know Redis; switch its feature `redis` on",
-        ))
     }
 }
 
@@ -500,8 +386,8 @@ fn client_id() -> Result<ClientId, LockError> {
 impl LockClient {
     /// A client of a store of its own in this process: for trying things out, and for tests.
     ///
-    /// If the operating system gives no thread or no random numbers, each call of this client is
-    /// [`LockError::Config`], which says so.
+    /// If the operating system gives no thread or no random numbers, each request of this client,
+    /// and each question to its store, is [`LockError::Config`], which says why.
     #[must_use]
     pub fn in_memory() -> Self {
         LockClientBuilder::for_one_process().in_this_process()

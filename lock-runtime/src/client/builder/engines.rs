@@ -1,9 +1,11 @@
-//! `postgres:`, `sqlite:`, `zookeeper:` and `etcd:` URLs, as far as this build knows them.
+//! The engines, as far as this build knows them: which one a URL names, and what of the builder it
+//! takes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Store, StoreContext};
+use lock_store::memory::MemoryStore;
+use lock_store::{Layout, Store, StoreContext};
 
 use super::LockClientBuilder;
 use crate::error::LockError;
@@ -26,40 +28,153 @@ pub(super) fn connect_timeout_of(_url: &str) -> Result<Option<Duration>, LockErr
     Ok(None)
 }
 
-#[cfg(feature = "postgres")]
-pub(super) fn open_postgres(
-    builder: &LockClientBuilder,
-    url: &str,
-    context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    let access = lock_store_postgres::Access {
-        login: builder.login.clone(),
-        provider: builder.provider.clone(),
-        #[cfg(feature = "tls")]
-        tls: builder.tls.clone(),
+/// Defines how an engine is opened whose servers may ask for a user, a password and TLS.
+macro_rules! engine_with_access {
+    ($open:ident, $feature:literal, $engine:ident) => {
+        #[cfg(feature = $feature)]
+        fn $open(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+            let access = $engine::Access {
+                login: self.login.clone(),
+                provider: self.provider.clone(),
+                #[cfg(feature = "tls")]
+                tls: self.tls.clone(),
+            };
+            Ok($engine::open(url, context, &access)?)
+        }
+
+        #[cfg(not(feature = $feature))]
+        fn $open(&self, _: &str, _: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+            Err(LockError::config(concat!(
+                "the URL begins with `",
+                $feature,
+                ":`, and this build of lock-runtime does not know that store; switch its feature `",
+                $feature,
+                "` on"
+            )))
+        }
     };
-    Ok(lock_store_postgres::open(url, context, &access)?)
 }
 
-#[cfg(not(feature = "postgres"))]
-pub(super) fn open_postgres(
-    _builder: &LockClientBuilder,
-    _url: &str,
-    _context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    Err(LockError::config(
-        "the URL begins with `postgres:`, and this build of lock-runtime does not know that \
-         store; switch its feature `postgres` on",
-    ))
+impl LockClientBuilder {
+    pub(super) fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+        if let Some(open) = &self.store {
+            self.expect_no_access("the store is the caller's own")?;
+            self.expect_native("a store of your own")?;
+            return Ok(open(context)?);
+        }
+        let Some(url) = &self.url else {
+            return Err(LockError::config(
+                "the client has no URL; add `.url(\"redis://…\")`, or use \
+                 `LockClient::in_memory()`",
+            ));
+        };
+        match url.split_once(':') {
+            Some(("memory", rest)) => self.open_memory(rest, context),
+            Some(("sqlite", _)) => {
+                self.expect_native("SQLite")?;
+                self.expect_no_replicas(
+                    "`replicas` asks for replicas, and `sqlite:` is a file of this machine, which \
+                     has none",
+                )?;
+                self.expect_no_access("`sqlite:` is a file of this machine")?;
+                open_sqlite(url, context)
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                self.expect_no_replicas(
+                    "`replicas` is for Redis; PostgreSQL waits for its standbys as its \
+                     `synchronous_standby_names` says",
+                )?;
+                self.open_postgres(url, context)
+            }
+            Some(("zookeeper", _)) => {
+                self.expect_native("ZooKeeper")?;
+                self.expect_no_replicas(
+                    "`replicas` is for Redis; on ZooKeeper, a majority of the servers has each \
+                     lock",
+                )?;
+                self.open_zookeeper(url, context)
+            }
+            Some(("etcd", _)) => {
+                self.expect_native("etcd")?;
+                self.expect_no_replicas(
+                    "`replicas` is for Redis; on etcd, a majority of the servers has each lock",
+                )?;
+                self.open_etcd(url, context)
+            }
+            _ => self.open_redis(url, context),
+        }
+    }
+
+    fn open_memory(&self, rest: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+        self.expect_native("`memory:`")?;
+        let none = "`replicas` asks for replicas, and `memory:` is a store of its own in this \
+                    process, which has none";
+        self.expect_no_replicas(none)?;
+        if rest.contains("replicas=") {
+            return Err(LockError::config(none));
+        }
+        self.expect_no_access("`memory:` is a store of its own in this process")?;
+        if !rest.trim_start_matches('/').is_empty() {
+            return Err(LockError::config(
+                "the URL `memory:` has a host, a path or an unknown option; only \
+                 `?namespace=…` and `?name=…` may follow it",
+            ));
+        }
+        Ok(MemoryStore::new().connect(context))
+    }
+
+    engine_with_access!(open_postgres, "postgres", lock_store_postgres);
+    engine_with_access!(open_zookeeper, "zookeeper", lock_store_zookeeper);
+    engine_with_access!(open_etcd, "etcd", lock_store_etcd);
+
+    #[cfg(feature = "redis")]
+    fn open_redis(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+        let settings = lock_store_redis::Settings {
+            replicas: self.replicas,
+            login: self.login.clone(),
+            provider: self.provider.clone(),
+            addresses: self.addresses.clone().unwrap_or_default(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        };
+        Ok(lock_store_redis::open(url, context, settings)?)
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn open_redis(&self, _: &str, _: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+        Err(LockError::config(
+            "the URL is not of `memory:`, `sqlite:`, `postgres:`, `zookeeper:` or `etcd:`, and \
+             this build of lock-runtime does not know Redis; switch its feature `redis` on",
+        ))
+    }
+
+    /// Refuses a layout that the engine does not have.
+    fn expect_native(&self, engine: &str) -> Result<(), LockError> {
+        match self.chosen_layout() {
+            Layout::Native => Ok(()),
+            other => Err(other.refused_by(engine).into()),
+        }
+    }
+
+    /// Refuses the builder's `replicas`.
+    fn expect_no_replicas(&self, reason: &str) -> Result<(), LockError> {
+        #[cfg(feature = "redis")]
+        if self.replicas.is_some() {
+            return Err(LockError::config(reason));
+        }
+        #[cfg(not(feature = "redis"))]
+        let _ = reason;
+        Ok(())
+    }
 }
 
 #[cfg(all(feature = "sqlite", any(target_os = "linux", target_os = "android")))]
-pub(super) fn open_sqlite(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+fn open_sqlite(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
     Ok(lock_store_sqlite::open(url, context)?)
 }
 
 #[cfg(not(all(feature = "sqlite", any(target_os = "linux", target_os = "android"))))]
-pub(super) fn open_sqlite(_url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+fn open_sqlite(_url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
     Err(LockError::config(if cfg!(feature = "sqlite") {
         "a URL with `sqlite:` works on Linux only; use a server, as Redis, or `memory:` within one \
          process"
@@ -67,58 +182,4 @@ pub(super) fn open_sqlite(_url: &str, _context: StoreContext) -> Result<Arc<dyn 
         "the URL begins with `sqlite:`, and this build of lock-runtime does not know that store; \
          switch its feature `sqlite` on"
     }))
-}
-
-#[cfg(feature = "zookeeper")]
-pub(super) fn open_zookeeper(
-    builder: &LockClientBuilder,
-    url: &str,
-    context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    let access = lock_store_zookeeper::Access {
-        login: builder.login.clone(),
-        provider: builder.provider.clone(),
-        #[cfg(feature = "tls")]
-        tls: builder.tls.clone(),
-    };
-    Ok(lock_store_zookeeper::open(url, context, &access)?)
-}
-
-#[cfg(not(feature = "zookeeper"))]
-pub(super) fn open_zookeeper(
-    _builder: &LockClientBuilder,
-    _url: &str,
-    _context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    Err(LockError::config(
-        "the URL begins with `zookeeper:`, and this build of lock-runtime does not know that \
-         store; switch its feature `zookeeper` on",
-    ))
-}
-
-#[cfg(feature = "etcd")]
-pub(super) fn open_etcd(
-    builder: &LockClientBuilder,
-    url: &str,
-    context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    let access = lock_store_etcd::Access {
-        login: builder.login.clone(),
-        provider: builder.provider.clone(),
-        #[cfg(feature = "tls")]
-        tls: builder.tls.clone(),
-    };
-    Ok(lock_store_etcd::open(url, context, &access)?)
-}
-
-#[cfg(not(feature = "etcd"))]
-pub(super) fn open_etcd(
-    _builder: &LockClientBuilder,
-    _url: &str,
-    _context: StoreContext,
-) -> Result<Arc<dyn Store>, LockError> {
-    Err(LockError::config(
-        "the URL begins with `etcd:`, and this build of lock-runtime does not know that \
-         store; switch its feature `etcd` on",
-    ))
 }

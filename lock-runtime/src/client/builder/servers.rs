@@ -32,7 +32,8 @@ impl LockClientBuilder {
     ///   [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
     ///
     /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for
-    /// [`namespace`](Self::namespace) and [`name`](Self::name); all but `memory:` and a quorum take
+    /// [`namespace`](Self::namespace) and [`name`](Self::name), and `?layout=…` for
+    /// [`layout`](Self::layout); all but `memory:` and a quorum take
     /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)); sentinels and a cluster
     /// take `?map=announced:port>reachable:port,…` ([`address_map`](Self::address_map)). A socket's
     /// database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an
@@ -45,13 +46,14 @@ impl LockClientBuilder {
         self
     }
 
-    /// As whose locks the client keeps its keys, so that it excludes programs that use another
-    /// library. In the URL: `?layout=redisson`. The [layouts](crate::guide::migration) page says
-    /// what each can do. Default: this library's own.
+    /// The form in which the client keeps its locks: its own, or another library's, so that both
+    /// exclude each other. In the URL: `?layout=redisson`. The page on
+    /// [migration](crate::guide::migration) says what each can do. Default: this library's own.
     ///
     /// # Errors
     /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for a layout
-    /// that the engine of the URL does not have, and for settings that it can't keep.
+    /// that the engine does not have (a store of the caller's own has none), and for settings that
+    /// it can't keep.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self

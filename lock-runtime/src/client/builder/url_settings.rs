@@ -36,37 +36,15 @@ impl UrlSettings {
         // ZooKeeper's has a word of its own, which its engine reads.
         let takes_layout = !url.starts_with("zookeeper:");
         for option in query.split('&') {
-            let slot = match option.split_once('=') {
+            match option.split_once('=') {
                 // A `@` says that all of this is meant to be in a password, which the store tells.
-                Some((_, value)) if value.contains('@') => None,
-                Some(("namespace", value)) => Some(("namespace", &mut namespace, value)),
-                Some(("name", value)) => Some(("name", &mut name, value)),
-                Some(("layout", value)) if takes_layout => Some(("layout", &mut layout, value)),
-                _ => None,
-            };
-            let Some((option_name, slot, value)) = slot else {
-                others.push(option);
-                continue;
-            };
-            if value.contains('?') {
-                return Err(LockError::config(format!(
-                    "`{option_name}` in the store's URL has a `?`; write `&` between options, and \
-                     `%3F` for a `?`"
-                )));
-            }
-            let value = percent_decoded(value).ok_or_else(|| {
-                LockError::config(format!(
-                    "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, \
-                     or is no UTF-8; write `%25` for a `%`"
-                ))
-            })?;
-            if slot.replace(value).is_some() {
-                return Err(LockError::config(format!(
-                    "the store's URL gives `{option_name}` twice; leave one out"
-                )));
+                Some((_, value)) if value.contains('@') => others.push(option),
+                Some(("namespace", value)) => set_once(&mut namespace, "namespace", value)?,
+                Some(("name", value)) => set_once(&mut name, "name", value)?,
+                Some(("layout", value)) if takes_layout => set_once(&mut layout, "layout", value)?,
+                _ => others.push(option),
             }
         }
-        let layout = layout.map(|name| layout_named(&name)).transpose()?;
         let mut url = base.to_owned();
         if !others.is_empty() {
             url.push('?');
@@ -80,16 +58,37 @@ impl UrlSettings {
             url,
             namespace,
             name,
-            layout,
+            layout: layout.map(|name| layout_named(&name)).transpose()?,
         })
+    }
+}
+
+fn set_once(slot: &mut Option<String>, option: &str, value: &str) -> Result<(), LockError> {
+    if value.contains('?') {
+        return Err(LockError::config(format!(
+            "`{option}` in the store's URL has a `?`; write `&` between options, and `%3F` for a \
+             `?`"
+        )));
+    }
+    let value = percent_decoded(value).ok_or_else(|| {
+        LockError::config(format!(
+            "`{option}` in the store's URL has a `%` without two hexadecimal digits, or is no \
+             UTF-8; write `%25` for a `%`"
+        ))
+    })?;
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(LockError::config(format!(
+            "the store's URL gives `{option}` twice; leave one out"
+        ))),
     }
 }
 
 fn layout_named(name: &str) -> Result<Layout, LockError> {
     Layout::named(name).ok_or_else(|| {
         LockError::config(
-            "`layout` in the store's URL is none that there is; write `native`, `redisson`, \
-             `timestamp` or `shedlock`, or leave it out",
+            "there is no such `layout` as the store's URL says; write `native`, `redisson`, \
+             `timestamp` or `shedlock`, or leave it out (`curator` is for `zookeeper://`)",
         )
     })
 }

@@ -15,7 +15,6 @@ use crate::engine::local_queue::{AskedStore, Signal, Waiter};
 use crate::engine::timing;
 use crate::error::{KeyKind, LockError};
 
-/// What one command came to.
 pub(super) enum CommandOutcome {
     Held(Arc<Hold>),
     /// Recheck at this time, unless called before.

@@ -15,7 +15,6 @@ use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};
 use crate::engine::{Engine, timing};
 use crate::observe::GrantedBy;
 
-/// The times of a grant.
 struct GrantTimes {
     now: Instant,
     /// What `max_hold` is counted from.

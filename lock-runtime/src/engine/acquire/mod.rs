@@ -15,7 +15,9 @@ mod one;
 mod several;
 mod task;
 
-use lock_store::{LockKey, Wish};
+use std::time::Duration;
+
+use lock_store::{LockKey, Permits, Wish};
 
 use self::observed_request::ObservedRequest;
 use self::task::AcquireTask;
@@ -40,9 +42,22 @@ impl Engine {
         }
     }
 
+    /// Refuses a lease that the store can't keep.
+    pub(crate) fn can_lease(
+        &self,
+        lease: Duration,
+        permits: Option<Permits>,
+    ) -> Result<(), LockError> {
+        self.can(Wish::Lease(lease))?;
+        match permits {
+            Some(permits) if permits.is_read_write() => self.can(Wish::ReadWriteLease(lease)),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what the store can't do.
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
-        self.can(Wish::Lease(options.lease))?;
+        self.can_lease(options.lease, options.permits)?;
         self.can(Wish::Kept(options.hold_at_least))?;
         match (options.fenced, options.permits) {
             (true, None) => self.can(Wish::Fencing)?,

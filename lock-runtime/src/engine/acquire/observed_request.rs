@@ -62,14 +62,13 @@ impl<'e> ObservedRequest<'e> {
         events.record_end(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
-    /// It has ended with this.
     pub(super) fn end(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
         self.ended = true;
         let counters = &self.engine.observed.counters;
         let held = match result {
             Ok(held) => held,
             Err(error) => {
-                counters.failed(&error);
+                counters.record_failed(&error);
                 self.record_failure(&error);
                 return Err(error);
             }
@@ -78,7 +77,7 @@ impl<'e> ObservedRequest<'e> {
             Held::Own(hold) => (hold.how, hold.since),
             Held::Nested(..) => (GrantedBy::Nested, self.engine.clock.now()),
         };
-        counters.granted(how);
+        counters.record_granted(how);
         let waited = since.saturating_duration_since(self.started);
         if let Some(key) = self.key() {
             let how = how.as_str();
@@ -114,7 +113,7 @@ impl Drop for ObservedRequest<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let waited = self.waited();
-            self.engine.observed.counters.cancelled();
+            self.engine.observed.counters.record_cancelled();
             self.record(What::Cancelled { waited });
         }
     }

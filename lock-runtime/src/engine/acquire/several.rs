@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lock_store::{Acquire, AcquiredAll, Instant, LockKey, Renewed, StoreError, Wish};
+use lock_store::{
+    Acquire, AcquiredAll, Answer, Failure, Instant, LockKey, Renewed, StoreError, Wish,
+};
 
 use super::task::{self, AcquireTask};
 use crate::config::Resolved;
@@ -90,11 +92,10 @@ impl Engine {
         let request = |key: &LockKey| task::request(self, key.clone(), None, options);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let until = self.late_until(sent, options.lease);
-        let late = |link| Some(LateAcquire { link, until });
         let mut under_way = UnansweredRound {
             engine: self,
             requests,
-            pending_outcome: late(link),
+            pending_outcome: LateAcquire { link, until },
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
         // Keys of different servers: no store was asked.
@@ -104,31 +105,18 @@ impl Engine {
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
+        under_way.note(&result);
+        let key = |at: usize| keys.get(at).unwrap_or(&keys[0]).clone();
         match result.map(|answer| answer.value) {
             Ok(AcquiredAll::Granted { tokens, until }) => {
                 Ok(self.use_all(under_way, options, sent, tokens, until))
             }
-            Ok(AcquiredAll::Busy(at)) => {
-                under_way.settle();
-                Ok(AtOnce::Busy(keys.get(at).unwrap_or(&keys[0]).clone()))
-            }
+            Ok(AcquiredAll::Busy(at)) => Ok(AtOnce::Busy(key(at))),
             Ok(AcquiredAll::Conflict(at)) => {
-                under_way.settle();
-                let key = keys.get(at).unwrap_or(&keys[0]).clone();
-                Err(LockError::key_conflict(key, KeyKind::Unknown))
+                Err(LockError::key_conflict(key(at), KeyKind::Unknown))
             }
-            Ok(AcquiredAll::Apart) => {
-                under_way.settle();
-                Ok(AtOnce::Apart)
-            }
+            Ok(AcquiredAll::Apart) => Ok(AtOnce::Apart),
             Err(failure) => {
-                match failure.unknown {
-                    Some(link) => {
-                        let until = failure.until.unwrap_or(until);
-                        under_way.pending_outcome = Some(LateAcquire { link, until });
-                    }
-                    None => under_way.settle(),
-                }
                 let transient = failure.error.kind().is_transient();
                 let error = unavailable(keys.first(), failure.error);
                 if transient {
@@ -187,15 +175,14 @@ impl Engine {
         AtOnce::Held(hold)
     }
 
-    /// One after the other, each held and renewed while the next is waited for. `None` if one was
-    /// lost on the way.
-    async fn gather(
+    /// One after the other, each held and renewed while the next is waited for.
+    async fn take_each(
         &self,
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
         was_queued: &AtomicBool,
-    ) -> Result<Option<Arc<Hold>>, LockError> {
+    ) -> Result<Gathered<'_>, LockError> {
         let alone = Resolved {
             renew: true,
             max_hold: None,
@@ -211,6 +198,18 @@ impl Engine {
             let mut task = AcquireTask::new(self, key.clone(), &alone, budget, was_queued);
             gathered.holds.push(task.wait(self.clock.now()).await?);
         }
+        Ok(gathered)
+    }
+
+    /// Takes all, and makes one hold of them. `None` if one was lost on the way.
+    async fn gather(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+        was_queued: &AtomicBool,
+    ) -> Result<Option<Arc<Hold>>, LockError> {
+        let gathered = self.take_each(keys, options, budget, was_queued).await?;
         let sent = self.clock.now();
         let confirmed = self.confirm(&gathered.holds, options, &budget).await;
         let failed = confirmed.as_ref().err();
@@ -336,10 +335,27 @@ enum AtOnce {
 struct UnansweredRound<'e> {
     engine: &'e Engine,
     requests: Vec<Acquire>,
-    pending_outcome: Option<LateAcquire>,
+    pending_outcome: LateAcquire,
 }
 
 impl UnansweredRound<'_> {
+    /// What an answer leaves to be undone. A grant is a hold's, or all of it is to be undone.
+    fn note(&mut self, result: &Result<Answer<AcquiredAll>, Failure>) {
+        match result {
+            Ok(answer) if matches!(answer.value, AcquiredAll::Granted { .. }) => {}
+            Err(Failure {
+                unknown: Some(link),
+                until,
+                ..
+            }) => {
+                let late = &mut self.pending_outcome;
+                late.link = *link;
+                late.until = until.unwrap_or(late.until);
+            }
+            _ => self.settle(),
+        }
+    }
+
     /// It left nothing that has to be undone.
     fn settle(&mut self) {
         self.requests.clear();
@@ -350,13 +366,11 @@ impl Drop for UnansweredRound<'_> {
     fn drop(&mut self) {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
-            let expires = self
-                .pending_outcome
-                .map_or(expires, |late| late.until.max(expires));
+            let expires = expires.max(self.pending_outcome.until);
             let first = Some(self.engine.local_queues.releasing(&request.claim.key));
             self.engine.undo.send(UndoJob::Undo(PendingUndo {
                 request,
-                pending_outcome: self.pending_outcome,
+                pending_outcome: Some(self.pending_outcome),
                 expires,
                 first,
             }));

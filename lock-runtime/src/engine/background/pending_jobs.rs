@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::observed::Observed;
-use crate::observe::{Recorder, What};
+use crate::observe::What;
 
 /// How many jobs are not done, and who is told.
 #[derive(Debug)]
@@ -27,17 +27,16 @@ impl PendingJobs {
 
     pub(super) fn add_one(&self) {
         let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
-        let undoing = move || What::Undoing { pending };
-        self.record(move |recorder| recorder.record(undoing()));
+        self.record(What::Undoing { pending });
     }
 
     pub(super) fn finish_one(&self) {
         let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
-        let undone = move || What::Undone { pending };
-        self.record(move |recorder| recorder.record(undone()));
+        self.record(What::Undone { pending });
     }
 
-    fn record(&self, what: impl FnOnce(Recorder<'_>) + Send + 'static) {
-        self.observed.events.record_later(None, what);
+    fn record(&self, what: What<'static>) {
+        let events = &self.observed.events;
+        events.record_later(None, move |recorder| recorder.record(what));
     }
 }

@@ -17,11 +17,11 @@ impl Engine {
     /// go on until they are released, and then the background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
         self.refuse_requests();
+        self.local_queues.wake_all();
+        self.closed.notify_waiters();
         if self.has_no_thread() {
             return;
         }
-        self.local_queues.wake_all();
-        self.closed.notify_waiters();
         let own = call_chain::holds(self.id());
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle_but(&own)).await;
@@ -47,7 +47,7 @@ impl Engine {
             // First the requests and releases under way: each may leave something to undo.
             self.active.until_idle().await;
             self.lose_all_but(own);
-            self.undo.drained().await;
+            self.undo.until_drained().await;
             self.store.finish(by).await;
         };
         let _ = self.clock.by(by, quiet).await;

@@ -84,15 +84,18 @@ impl Engine {
             views_used: Arc::default(),
             _end: end,
         });
-        let local_queues = Arc::clone(&engine.local_queues);
-        let patrol = patrol(Arc::downgrade(&engine), local_queues);
-        engine.clock.spawn(patrol);
-        let views = forget_unused_views(Arc::downgrade(&engine), Arc::clone(&engine.views_used));
-        engine.clock.spawn(views);
-        let answers = answer_questions(Arc::downgrade(&engine), questions);
-        engine.clock.spawn(answers);
-        let revoking = carry_out(Arc::downgrade(&engine), demands);
-        engine.clock.spawn(revoking);
+        engine.start_tasks(questions, demands);
         (engine, task)
+    }
+
+    /// Starts the tasks that end with the engine.
+    fn start_tasks(self: &Arc<Self>, questions: Questions, demands: Demands) {
+        let engine = || Arc::downgrade(self);
+        let (local_queues, views_used) = (&self.local_queues, &self.views_used);
+        self.clock.spawn(patrol(engine(), Arc::clone(local_queues)));
+        self.clock
+            .spawn(forget_unused_views(engine(), Arc::clone(views_used)));
+        self.clock.spawn(answer_questions(engine(), questions));
+        self.clock.spawn(carry_out(engine(), demands));
     }
 }

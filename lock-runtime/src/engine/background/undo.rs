@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Clock, Instant, Link, LockKey, Release, Released, Store};
+use lock_store::{
+    Acquire, Answer, Clock, Failure, Instant, Link, LockKey, Release, Released, Store,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -154,7 +156,7 @@ impl Undo {
     }
 
     /// Waits until everything sent so far is done.
-    pub(crate) async fn drained(&self) {
+    pub(crate) async fn until_drained(&self) {
         let (done, drained) = oneshot::channel();
         self.send(UndoJob::Drain(done));
         let _ = drained.await;
@@ -303,72 +305,79 @@ impl UndoWorker {
         for request in &mut job.requests {
             request.keep = job.keep_until.saturating_duration_since(sent);
         }
-        let requests = job.requests.clone();
         let by = sent + self.command_timeout;
-        let result = self.store.release(requests, by).await;
+        let result = self.store.release(job.requests.clone(), by).await;
         job.first.clear();
         self.liveness.note(sent, &result);
-        let done = |way, undos| AttemptEnd::Release {
-            way,
-            tries,
-            again: None,
-            undos,
+        let (again, undos) = match result {
+            Ok(answer) => (None, self.undos_after(job, sent, &answer)),
+            Err(failure) => (self.release_again(job, tries, &failure), Vec::new()),
         };
-        match result {
-            Ok(answer) => {
-                let mut replies = job.requests.iter().zip(&answer.value);
-                let gone = replies.find(|(_, released)| **released == Released::NotHeld);
-                if let Some((request, _)) = gone
-                    && !job.expected_gone
-                {
-                    self.failures.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(
-                        key = %request.claim.key.shortened(),
-                        "a lock was gone when it was released"
-                    );
-                }
-                // A late acquire that found the lock taken has a place in the store's queue, which
-                // a release leaves there.
-                let has_gone = gone.is_some();
-                let late = job.pending_outcomes.into_iter();
-                let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
-                // A late renewal may keep what a late acquire took.
-                let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
-                let undo = |(late, request): (LateAcquire, Acquire)| PendingUndo {
-                    request,
-                    pending_outcome: Some(late),
-                    expires: late.until.max(expires),
-                    first: None,
-                };
-                return done(way, late.map(undo).collect());
-            }
-            Err(failure) => {
-                if self.store.is_closed() {
-                    return done(way, Vec::new());
-                }
-                if !job.expected_gone {
-                    self.failures.fetch_add(1, Ordering::Relaxed);
-                    let key = job.requests.first();
-                    let key = key.map(|request| request.claim.key.shortened());
-                    tracing::warn!(
-                        key = key.map(tracing::field::display), error = %failure.error,
-                        "a lock could not be released; it is tried again until its lease ends"
-                    );
-                }
-                job.expected_gone = true;
-            }
-        }
-        let now = self.clock.now();
-        if now >= job.expires {
-            return done(way, Vec::new());
-        }
-        let again = now + timing::backoff(tries.saturating_add(1));
         AttemptEnd::Release {
             way,
             tries,
-            again: Some((again, job)),
-            undos: Vec::new(),
+            again,
+            undos,
         }
+    }
+
+    /// What a release that was answered has left to be undone.
+    fn undos_after(
+        &self,
+        job: PendingRelease,
+        sent: Instant,
+        answer: &Answer<Vec<Released>>,
+    ) -> Vec<PendingUndo> {
+        let mut replies = job.requests.iter().zip(&answer.value);
+        let gone = replies.find(|(_, released)| **released == Released::NotHeld);
+        if let Some((request, _)) = gone
+            && !job.expected_gone
+        {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                key = %request.claim.key.shortened(),
+                "a lock was gone when it was released"
+            );
+        }
+        // A late acquire that found the lock taken has a place in the store's queue, which a
+        // release leaves there.
+        let has_gone = gone.is_some();
+        let late = job.pending_outcomes.into_iter();
+        let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
+        // A late renewal may keep what a late acquire took.
+        let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
+        late.map(|(late, request)| PendingUndo {
+            request,
+            pending_outcome: Some(late),
+            expires: late.until.max(expires),
+            first: None,
+        })
+        .collect()
+    }
+
+    /// When a release that failed is tried again, until its lease ends.
+    fn release_again(
+        &self,
+        mut job: PendingRelease,
+        tries: u32,
+        failure: &Failure,
+    ) -> Option<(Instant, PendingRelease)> {
+        if self.store.is_closed() {
+            return None;
+        }
+        if !job.expected_gone {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            let key = job.requests.first();
+            let key = key.map(|request| request.claim.key.shortened());
+            tracing::warn!(
+                key = key.map(tracing::field::display), error = %failure.error,
+                "a lock could not be released; it is tried again until its lease ends"
+            );
+        }
+        job.expected_gone = true;
+        let now = self.clock.now();
+        let again = now + timing::backoff(tries.saturating_add(1));
+        (now < job.expires).then_some((again, job))
     }
 
     async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> AttemptEnd {

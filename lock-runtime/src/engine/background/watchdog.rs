@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::schedule::{Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
-use crate::engine::hold::renewed_parts::RenewedParts;
+use crate::engine::hold::change::RenewedParts;
 use crate::engine::liveness::Liveness;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
@@ -171,7 +171,6 @@ impl Watchdog {
         self.earlier.notify_one();
     }
 
-    /// The task.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let armed = {

@@ -1,11 +1,9 @@
 //! One hold: how long it can be trusted, and the store's commands for it.
 
-mod downgrade;
-mod extend;
+pub(super) mod change;
 pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;
-pub(super) mod renewed_parts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -65,7 +63,6 @@ struct HoldState {
     tenure: Option<Box<Tenure>>,
 }
 
-/// The contents of a grant.
 #[derive(Debug)]
 pub(crate) struct Grant {
     /// Tells the hold from each other one of its client, also from those that it was made of.

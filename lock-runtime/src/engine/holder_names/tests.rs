@@ -57,7 +57,7 @@ async fn an_answer_is_believed_of_who_was_asked_about_that_key() {
     let (one, two) = (key("one"), key("two"));
     let unknown = |client, key| names.known(client, key, now) == (HeldBy::AnotherClient, false);
     assert!(unknown(HOLDER, &one));
-    assert!(!is_told(&names, || names.told(holds(
+    assert!(!is_told(&names, || names.on_message(holds(
         HOLDER,
         &one,
         "too early"
@@ -68,14 +68,14 @@ async fn an_answer_is_believed_of_who_was_asked_about_that_key() {
         (HeldBy::AnotherClient, true)
     );
     for (client, key) in [(OTHER, &one), (HOLDER, &two)] {
-        assert!(!is_told(&names, || names.told(holds(
+        assert!(!is_told(&names, || names.on_message(holds(
             client,
             key,
             "nobody asked"
         ))));
         assert!(unknown(client, key));
     }
-    assert!(is_told(&names, || names.told(holds(HOLDER, &one, "a name"))));
+    assert!(is_told(&names, || names.on_message(holds(HOLDER, &one, "a name"))));
     let said = |held_for| HeldBy::Client {
         name: "a name".into(),
         held_for: Some(held_for),
@@ -136,7 +136,7 @@ async fn at_most_this_many_questions_wait_for_their_answers() {
         key: key(&number.to_string()),
         asker: OTHER,
     };
-    (0..=QUESTIONS).for_each(|number| names.told(question(number)));
+    (0..=QUESTIONS).for_each(|number| names.on_message(question(number)));
     let mut count = 0;
     while let Ok(question) = questions.try_recv() {
         assert_eq!(

@@ -169,8 +169,7 @@ impl Engine {
         let mut retry = Retry::default();
         let mut refused = false;
         loop {
-            let silence_ends = budget.silence_ends(self.silent_since());
-            let gives_up = silence_ends.map_or(waits, |ends| ends.min(waits));
+            let gives_up = budget.cut_by_silence(waits, self.silent_since());
             let closed = self.closed.notified();
             if self.is_closing() {
                 return Err(LockError::Shutdown);

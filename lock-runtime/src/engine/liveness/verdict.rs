@@ -54,8 +54,8 @@ impl Facts<'_> {
     pub(in crate::engine) fn give_up_at(&self) -> Instant {
         let silent = self.budget.give_up_at(self.answered);
         let impatient = self.patience_ends().unwrap_or(silent);
-        let ends = self.silence_ends().unwrap_or(silent);
-        silent.min(impatient).min(ends)
+        let gives_up = silent.min(impatient);
+        self.budget.cut_by_silence(gives_up, self.silent_since)
     }
 
     fn silence_ends(&self) -> Option<Instant> {

@@ -15,7 +15,6 @@ use super::state::{
 };
 use super::waiter::Waiter;
 
-/// All local queues of a client.
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueues {
     table: Mutex<QueueTable>,
@@ -195,7 +194,7 @@ impl LocalQueues {
     }
 
     /// Something may be had that the first waiter of this key waits for.
-    pub(in crate::engine) fn freed(&self, key: &LockKey) {
+    pub(in crate::engine) fn on_freed(&self, key: &LockKey) {
         let signal = self.find(key).and_then(|queue| {
             let state = queue.state.lock();
             state.first().map(|(_, first)| Arc::clone(&first.signal))

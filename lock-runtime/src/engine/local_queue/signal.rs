@@ -158,7 +158,7 @@ impl Signal {
     }
 
     /// The store handed the lock over to it.
-    pub(in crate::engine) fn granted(self: &Arc<Self>, granted: HeardGrant) -> WakeUp {
+    pub(in crate::engine) fn on_granted(self: &Arc<Self>, granted: HeardGrant) -> WakeUp {
         self.put(|inbox| inbox.granted = Some(granted))
     }
 

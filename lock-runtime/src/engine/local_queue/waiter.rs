@@ -22,7 +22,6 @@ pub(crate) struct Standing {
 }
 
 impl Waiter {
-    /// How it stands.
     pub(crate) fn standing(&self) -> Standing {
         let mut state = self.queue.state.lock();
         let tenures = state.tenures;

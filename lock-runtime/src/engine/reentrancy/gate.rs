@@ -122,7 +122,7 @@ impl NestedGate {
     }
 
     /// Waits for that.
-    pub(super) async fn lost(&self) -> LockError {
+    pub(super) async fn until_lost(&self) -> LockError {
         let reason = self.hold.until_lost(|| self.loss()).await;
         self.hold.lost_error(reason)
     }

@@ -49,7 +49,7 @@ impl Engine {
             // Once the hold is over, a token would be one of its successor.
             tokio::select! {
                 biased;
-                error = gate.lost() => return Err(error),
+                error = gate.until_lost() => return Err(error),
                 fenced = self.fence_nested(hold, keys, &budget) => fenced?,
             }
             gate.check()?;
@@ -121,7 +121,7 @@ impl Engine {
         let permit = async {
             tokio::select! {
                 biased;
-                error = gate.lost() => Err(error),
+                error = gate.until_lost() => Err(error),
                 () = closed => Err(LockError::Shutdown),
                 permit = self.wait_at_gate(gate, shared, budget) => Ok(permit),
             }

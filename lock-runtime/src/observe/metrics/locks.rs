@@ -75,8 +75,7 @@ impl LockMetrics {
         metrics
     }
 
-    /// A request ended.
-    pub(super) fn ended(&self, outcome: &'static str, waited: Duration, by: &dyn Recorder) {
+    pub(super) fn record_end(&self, outcome: &'static str, waited: Duration, by: &dyn Recorder) {
         let LockLabels { template, kind } = self.labels;
         let make = || {
             let values = [template, kind, outcome];
@@ -89,14 +88,13 @@ impl LockMetrics {
     }
 
     /// A hold ended, with its guard or before.
-    pub(super) fn released(&self, held: Duration) {
+    pub(super) fn record_release(&self, held: Duration) {
         self.held.add(-1);
         self.hold.record(held);
     }
 
-    /// A hold was lost.
-    pub(super) fn lost(&self, reason: LostReason, held: Duration, by: &dyn Recorder) {
-        self.released(held);
+    pub(super) fn record_loss(&self, reason: LostReason, held: Duration, by: &dyn Recorder) {
+        self.record_release(held);
         let LockLabels { template, kind } = self.labels;
         let values = [template, kind, reason.as_str()];
         table::LOST.counter(by, &values).increment(1);
@@ -111,8 +109,7 @@ impl LockMetrics {
         })
     }
 
-    /// A term ended.
-    pub(super) fn term_ended(&self, how: TermEnd, by: &dyn Recorder) {
+    pub(super) fn record_term_end(&self, how: TermEnd, by: &dyn Recorder) {
         self.leading(by).add(-1);
         let LockLabels { template, kind } = self.labels;
         let values = [template, kind, how.as_str()];

@@ -65,7 +65,7 @@ impl Recorded {
             if event.was_queued {
                 lock.waiting.add(-1);
             }
-            lock.ended(outcome, waited, by);
+            lock.record_end(outcome, waited, by);
             lock
         };
         match event.what {
@@ -78,24 +78,24 @@ impl Recorded {
                 if how != GrantedBy::Nested {
                     lock.held.add(1);
                 }
-                self.granted(how, by);
+                self.record_grant(how, by);
             }
             What::Busy { waited } => _ = ended("busy", waited),
             What::Unavailable { waited, .. } => _ = ended("unavailable", waited),
             What::Refused { waited, .. } => _ = ended("refused", waited),
             What::Cancelled { waited } => _ = ended("cancelled", waited),
-            What::Lost { reason, held } => lock().lost(reason, held, by),
-            What::Released { held } => lock().released(held),
-            What::Renewed { late } => self.renewed(late.is_zero(), by),
+            What::Lost { reason, held } => lock().record_loss(reason, held, by),
+            What::Released { held } => lock().record_release(held),
+            What::Renewed { late } => self.record_renewal(late.is_zero(), by),
             What::Candidate => _ = lock().leading(by),
             What::TermBegan => lock().leading(by).add(1),
-            What::TermEnded { how, .. } => lock().term_ended(how, by),
+            What::TermEnded { how, .. } => lock().record_term_end(how, by),
             What::Undoing { pending } | What::Undone { pending } => self.undo_pending.set(pending),
-            What::Command { verb, took, error } => self.commanded(verb, took, error, by),
+            What::Command { verb, took, error } => self.record_command(verb, took, error, by),
             What::Connected { server } => {
                 self.connections.add(1);
                 if levels.is_in_place_of_a_lost_one() {
-                    self.reconnected(server, by);
+                    self.record_reconnect(server, by);
                 }
             }
             What::Disconnected { .. } => {
@@ -105,19 +105,25 @@ impl Recorded {
         }
     }
 
-    fn granted(&self, how: GrantedBy, by: &dyn Recorder) {
+    fn record_grant(&self, how: GrantedBy, by: &dyn Recorder) {
         let how = how.as_str();
         let make = || table::GRANTS.counter(by, &[how]);
         self.grants.get(how, make).increment(1);
     }
 
-    fn renewed(&self, on_time: bool, by: &dyn Recorder) {
+    fn record_renewal(&self, on_time: bool, by: &dyn Recorder) {
         let value = if on_time { "true" } else { "false" };
         let make = || table::RENEWALS.counter(by, &[value]);
         self.renewals.get(on_time, make).increment(1);
     }
 
-    fn commanded(&self, verb: Verb, took: Duration, error: Option<&StoreError>, by: &dyn Recorder) {
+    fn record_command(
+        &self,
+        verb: Verb,
+        took: Duration,
+        error: Option<&StoreError>,
+        by: &dyn Recorder,
+    ) {
         let outcome = error.map_or("ok", |error| error.kind().as_str());
         let values = [verb.as_str(), outcome];
         let make = || {
@@ -129,7 +135,7 @@ impl Recorded {
         count.increment(1);
     }
 
-    fn reconnected(&self, server: &str, by: &dyn Recorder) {
+    fn record_reconnect(&self, server: &str, by: &dyn Recorder) {
         table::RECONNECTS.counter(by, &[server]).increment(1);
     }
 }

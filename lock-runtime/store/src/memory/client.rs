@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::SharedName;
 use super::latch::Entry;
 use super::lock::{ConnectedClient, LINK, MemoryRecord, MemoryStep};
-use super::name::SharedName;
 use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
@@ -109,7 +109,6 @@ impl MemoryClient {
             latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
-            suspends: server.suspends,
         };
         let Ok(value) = verb(&mut step, &mut server.spaces[space]);
         // The waiter's listener gets a grant before anybody can learn more from this server. The

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::name::SharedName;
+use super::SharedName;
 use crate::instant::Instant;
 use crate::rules::{LatchRecord, StoredLatch};
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};

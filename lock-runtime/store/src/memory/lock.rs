@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::Weak;
 
+use super::SharedName;
 use super::latch::Latches;
-use super::name::SharedName;
 use super::queue::Places;
 use crate::instant::Instant;
 use crate::rules::{Holders, LockRecord, Waiting, next_token};
@@ -30,7 +30,6 @@ pub(super) struct MemoryStep<'s> {
     pub(super) latches: &'s Latches,
     pub(super) listeners: &'s BTreeMap<ClientId, ConnectedClient>,
     pub(super) wake_ups: Vec<WakeUp>,
-    pub(super) suspends: bool,
 }
 
 /// A lock during a step.
@@ -82,13 +81,7 @@ impl LockRecord for MemoryRecord<'_, '_> {
     }
 
     fn first(&mut self) -> Result<Option<(Owner, Waiting)>, Infallible> {
-        let now = self.step.now;
-        let mut first = self.lock.queue.first(now);
-        if let Some(waiting) = &mut first
-            && !self.step.suspends
-        {
-            (waiting.ends, waiting.heard) = (None, now);
-        }
+        let first = self.lock.queue.first(self.step.now);
         Ok(first.map(|waiting| (waiting.owner, waiting)))
     }
 
@@ -147,7 +140,6 @@ impl LockRecord for MemoryRecord<'_, '_> {
     }
 }
 
-/// A connected client.
 #[derive(Debug)]
 pub(super) struct ConnectedClient {
     /// The client's own namespace.

@@ -9,8 +9,6 @@ mod client;
 mod intruder;
 mod latch;
 mod lock;
-mod name;
-mod pass_log;
 mod queue;
 mod rate;
 mod server;
@@ -19,3 +17,10 @@ mod space;
 #[cfg(feature = "test-util")]
 pub use self::intruder::Intruder;
 pub use self::server::MemoryStore;
+
+use std::sync::Arc;
+
+use crate::LockKey;
+
+/// The name of a lock, a latch or a bucket in the server: namespace and key.
+type SharedName = (Arc<str>, LockKey);

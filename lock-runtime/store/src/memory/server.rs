@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::latch::Latches;
 use super::lock::ConnectedClient;
-use super::pass_log::PassLogs;
-use super::rate::Buckets;
+use super::rate::{Buckets, PassLogs};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::{ClientId, Mutex};
@@ -25,8 +24,6 @@ pub(super) struct Server {
     pub(super) pass_logs: PassLogs,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, ConnectedClient>,
-    /// True if places of silent clients are suspended, and those of ended waits dropped.
-    pub(super) suspends: bool,
     /// The server's clock at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
@@ -59,7 +56,6 @@ impl MemoryStore {
             pass_logs: PassLogs::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
-            suspends: true,
             started_micros,
             started: None,
             latest_micros: 0,
@@ -67,15 +63,6 @@ impl MemoryStore {
         Self {
             server: Arc::new(Mutex::new(server)),
         }
-    }
-
-    /// Gives each place its turn, even if its client stands still or its wait has ended. This lets
-    /// a simulation show what that costs.
-    #[cfg(feature = "__internals")]
-    #[must_use]
-    pub fn passing_nobody_over(self) -> Self {
-        self.lock().suspends = false;
-        self
     }
 
     /// Loses all data, as a server without persistence does at a restart.
@@ -96,9 +83,8 @@ impl MemoryStore {
         }
     }
 
-    /// The number of keys, places in queues, buckets that are not full and logs of exact
-    /// limits. What has expired at
-    /// `now` does not count.
+    /// The number of keys, places in queues, buckets that are not full and logs of exact limits.
+    /// What has expired at `now` does not count.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();

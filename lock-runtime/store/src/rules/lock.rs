@@ -107,6 +107,13 @@ pub fn hand_over<R: LockRecord>(record: &mut R, me: Option<&Acquire>) -> Result<
     Ok(false)
 }
 
+/// The next fencing token after `last` (0: none yet), and at least the store's time `micros`. So a token
+/// below that time need not be remembered.
+#[must_use]
+pub fn next_token(last: u64, micros: u64) -> u64 {
+    last.saturating_add(1).max(micros)
+}
+
 fn enter<R: LockRecord>(
     record: &mut R,
     waiting: &Waiting,
@@ -232,20 +239,12 @@ fn end(holders: &mut Holders, claim: &Claim, now: Instant, keep: Duration) -> bo
 /// A list of holders is no longer.
 const MOST_HOLDERS: usize = 1_000;
 
-const fn released(held: bool) -> Released {
-    if held {
-        Released::Released
-    } else {
-        Released::NotHeld
-    }
-}
-
 /// See [`Store::release`](crate::Store::release).
 pub fn release<R: LockRecord>(record: &mut R, request: &Release) -> Result<Released, R::Error> {
     let now = record.now();
     let held = end(record.holders(), &request.claim, now, request.keep);
     hand_over(record, None)?;
-    Ok(released(held))
+    Ok(Released::of(held))
 }
 
 /// See [`Store::shrink`](crate::Store::shrink).
@@ -265,7 +264,7 @@ pub fn shrink<R: LockRecord>(
     }
     let done = held || holders.has(&rest);
     hand_over(record, None)?;
-    Ok(released(done))
+    Ok(Released::of(done))
 }
 
 /// See [`Store::abandon`](crate::Store::abandon).

@@ -16,18 +16,14 @@ mod queue;
 mod ranked;
 #[cfg(test)]
 mod tests;
-mod tokens;
 
 pub use bucket::TokenBucket;
 pub use holders::{HeldPart, HoldId, Holders};
 pub use latch::{LatchRecord, StoredLatch};
 pub use lock::{
     LockRecord, abandon, acquire, fence, force_release, grant, hand_over, holders, inspect,
-    refuse_one, release, renew, shrink,
+    next_token, refuse_one, release, renew, shrink,
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};
-pub use ranked::{
-    ChildStanding, Obstacle, Rank, RankedRequest, count_holding, found, is_part, rank,
-};
-pub use tokens::next_token;
+pub use ranked::{ChildStanding, Obstacle, Rank, RankedRequest, found, holding, is_part, rank};

@@ -8,7 +8,7 @@
 use super::{HeldPart, HoldId, Holders};
 use crate::instant::Instant;
 use crate::owner::{FoundHolder, Holder, Owner};
-use crate::request::{LockFound, Permits};
+use crate::request::{Acquired, Busy, LockFound, Permits};
 
 /// A request, as everybody finds it at the servers.
 pub trait RankedRequest {
@@ -70,6 +70,16 @@ pub struct Rank {
     pub holder: Option<Holder>,
 }
 
+impl Rank {
+    /// The reply to the request. With `queued`, it has a place.
+    #[must_use]
+    pub fn busy(&self, queued: bool) -> Acquired {
+        let mut busy = Busy::new(None, queued);
+        (busy.holder, busy.limit) = (self.holder, self.limit);
+        Acquired::Busy(busy)
+    }
+}
+
 /// The rank of a request for this part, behind these.
 ///
 /// With `signals`, a part of a semaphore tells when it holds: so the first that waits watches all
@@ -97,15 +107,15 @@ pub fn rank<C: RankedRequest>(
     }
 }
 
-/// How many of these requests hold the lock: so many of the first.
-pub fn count_holding<C: RankedRequest>(all: &[C]) -> usize {
-    holders(all.iter()).len()
+/// Those of these requests that hold the lock: the first.
+pub fn holding<C: RankedRequest>(all: &[C]) -> &[C] {
+    all.get(..holders(all.iter()).len()).unwrap_or_default()
 }
 
 /// What is to be said about a lock with these requests.
 pub fn found<C: RankedRequest>(all: &[C]) -> LockFound {
     let holders = holders(all.iter());
-    let holding = all.get(..holders.len()).unwrap_or_default();
+    let holding = holding(all);
     let mut found = LockFound::free(all.len() - holding.len());
     found.holders = holding.len();
     found.holder = holding.last().map(C::holder);
@@ -162,4 +172,117 @@ fn obstacle<C: RankedRequest>(
     nearest.map_or(Obstacle::Children, |request| {
         Obstacle::Child(request.name().to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owner::ClientId;
+
+    const READ: Option<Permits> = Some(Permits::READ);
+    const WRITE: Option<Permits> = Some(Permits::WRITE);
+
+    struct Asked {
+        name: String,
+        permits: Option<Permits>,
+    }
+
+    impl RankedRequest for Asked {
+        fn name(&self) -> &str {
+            &self.name
+        }
+
+        fn owner(&self) -> Owner {
+            Owner {
+                client: ClientId(1),
+                request: self.name.parse().unwrap_or(0),
+            }
+        }
+
+        fn permits(&self) -> Option<Permits> {
+            self.permits
+        }
+
+        fn is_kept(&self) -> bool {
+            false
+        }
+    }
+
+    fn part(count: u32, of: u32) -> Option<Permits> {
+        Some(Permits { count, of })
+    }
+
+    fn requests(parts: &[Option<Permits>]) -> Vec<Asked> {
+        let request = |(at, permits): (usize, &Option<Permits>)| Asked {
+            name: at.to_string(),
+            permits: *permits,
+        };
+        parts.iter().enumerate().map(request).collect()
+    }
+
+    /// For each request, whether it holds the lock.
+    fn standings(parts: &[Option<Permits>], signals: bool) -> Vec<ChildStanding> {
+        let all = requests(parts);
+        let standing = |at: usize| {
+            let before: Vec<&Asked> = all[..at].iter().collect();
+            rank(&before, all[at].permits, true, signals).standing
+        };
+        (0..all.len()).map(standing).collect()
+    }
+
+    fn waits_for(at: usize) -> ChildStanding {
+        ChildStanding::Waits(Obstacle::Child(at.to_string()))
+    }
+
+    #[test]
+    fn the_first_holds_and_each_watches_the_one_before() {
+        let parts = [None, None, None];
+        let expected = [ChildStanding::Holds, waits_for(0), waits_for(1)];
+        assert_eq!(standings(&parts, true), expected);
+        assert_eq!(standings(&parts, false), expected);
+        let all = requests(&parts);
+        assert_eq!((holding(&all).len(), found(&all).waiting), (1, 2));
+    }
+
+    #[test]
+    fn readers_wait_for_the_writer_before_them_and_writers_for_all() {
+        let parts = [READ, READ, WRITE, READ, READ, WRITE];
+        let expected = [
+            ChildStanding::Holds,
+            ChildStanding::Holds,
+            waits_for(1),
+            waits_for(2),
+            waits_for(2),
+            waits_for(4),
+        ];
+        assert_eq!(standings(&parts, true), expected);
+        assert_eq!(standings(&parts, false), expected);
+    }
+
+    #[test]
+    fn a_part_that_does_not_fit_blocks_all_behind_it() {
+        let parts = [part(1, 3), part(3, 3), part(1, 3), part(1, 9)];
+        let any = ChildStanding::Waits(Obstacle::Children);
+        // Where parts tell when they hold, one of those that wait watches the holders for all.
+        let expected = [
+            ChildStanding::Holds,
+            waits_for(0),
+            waits_for(1),
+            waits_for(2),
+        ];
+        assert_eq!(standings(&parts, true), expected);
+        let expected = [ChildStanding::Holds, waits_for(0), any.clone(), any.clone()];
+        assert_eq!(standings(&parts, false), expected);
+        assert_eq!(found(&requests(&parts)).permits, part(1, 3));
+        let full = [part(2, 3), part(1, 3), part(1, 3), part(1, 3)];
+        assert_eq!(standings(&full, true)[2..], [any.clone(), waits_for(2)]);
+        assert_eq!(standings(&full, false)[2..], [any.clone(), any]);
+    }
+
+    #[test]
+    fn another_kind_conflicts_with_holders_and_lets_nobody_pass() {
+        let standings = standings(&[part(1, 1), None, part(1, 1)], true);
+        assert_eq!(standings[1], ChildStanding::OtherKind);
+        assert!(matches!(standings[2], ChildStanding::Waits(_)));
+    }
 }

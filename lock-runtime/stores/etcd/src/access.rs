@@ -31,4 +31,12 @@ impl Access {
             user => Ok(user),
         }
     }
+
+    /// Whether it says whom to trust.
+    pub(crate) fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
 }

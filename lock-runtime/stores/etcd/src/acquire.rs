@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use lock_store::rules::{ChildStanding, Rank};
+use lock_store::ordered::{KeyNode, OwnPart, text_of};
+use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
-use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Queue};
+use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 
 use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, ChildPlace, KeyNode};
+use crate::holds::Own;
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads_with_base};
 use crate::wire;
@@ -77,7 +78,7 @@ impl Inner {
             ChildStanding::OtherKind => return Ok(Acquired::Conflict),
             ChildStanding::Holds => true,
             ChildStanding::Waits(_) if request.queue != Queue::Join => {
-                return Ok(busy(&rank, false));
+                return Ok(rank.busy(false));
             }
             ChildStanding::Waits(_) => false,
         };
@@ -88,9 +89,8 @@ impl Inner {
     /// Takes a lock of which there is nothing. False: there is something.
     async fn take(&self, live: &Arc<Live>, asking: &AskingRequest<'_>) -> Carried<(bool, Listing)> {
         let (node, request) = (&asking.node, asking.request);
-        let name = names::of_request(request.claim.owner);
-        let path = node.child(&name);
-        let value = names::value_of(request.claim.permits);
+        let path = node.child(&names::of_request(request.claim.owner));
+        let value = text_of(request.claim.permits);
         for _ in 0..TRIES {
             let lease = self.lease_for(live, request.lease).await?;
             let sent = self.clock.now();
@@ -114,15 +114,7 @@ impl Inner {
                 .leases
                 .prove(lease, sent, taken.header.raft_term);
             let revision = taken.header.revision;
-            let child = Child {
-                name,
-                owner: request.claim.owner,
-                permits: request.claim.permits,
-                kept: false,
-                place: ChildPlace(revision),
-                made: revision,
-                lease,
-            };
+            let child = Child::new(&request.claim, revision, lease);
             taken.skip();
             let mut listing = Listing::new(vec![child], revision, false);
             listing.base = self.base_in(&mut taken)?;
@@ -141,7 +133,7 @@ impl Inner {
     ) -> Carried<Listing> {
         let (node, request) = (&asking.node, asking.request);
         let path = node.child(&names::of_request(request.claim.owner));
-        let value = names::value_of(request.claim.permits);
+        let value = text_of(request.claim.permits);
         for _ in 0..TRIES {
             let lease = match holds {
                 true => self.lease_for(live, request.lease).await?,
@@ -204,17 +196,17 @@ impl Inner {
                         granted.limit = rank.limit;
                         Acquired::Granted(granted)
                     }
-                    None => busy(&rank, false),
+                    None => rank.busy(false),
                 });
             }
             ChildStanding::Waits(obstacle) => obstacle,
         };
         if request.queue != Queue::Join && !was_there {
-            return self.undo(live, asking, &child, busy(&rank, false)).await;
+            return self.undo(live, asking, &child, rank.busy(false)).await;
         }
         self.wait(node, request, &child);
         self.watch(live, node, child.permits, obstacle, listing.revision);
-        Ok(busy(&rank, true))
+        Ok(rank.busy(true))
     }
 
     async fn undo(
@@ -242,16 +234,13 @@ impl Inner {
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
-            match holds.get(node, child.owner) {
-                Some(own) if own.child.made == child.made => {
+            match holds.same(node, child) {
+                Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
-                    own.part = OwnPart::Holds(match own.part {
-                        OwnPart::Holds(before) => before.max(ends),
-                        OwnPart::Waits { .. } => ends,
-                    });
+                    own.part = own.part.held_until(ends);
                 }
-                _ => holds.set(
+                None => holds.put(
                     node,
                     Own {
                         child: child.clone(),
@@ -301,15 +290,11 @@ impl Inner {
 
     /// Notes the place.
     fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
-        let part = OwnPart::Waits {
-            ends: request.wait.map(|wait| self.clock.now() + wait),
-            first_lease: request.first_lease,
-            tokens: request.tokens,
-        };
+        let part = OwnPart::place_of(request, self.clock.now());
         let mut holds = self.holds.lock();
-        match holds.get(node, child.owner) {
-            Some(own) if own.child.made == child.made => own.part = part,
-            _ => holds.set(
+        match holds.same(node, child) {
+            Some(own) => own.part = part,
+            None => holds.put(
                 node,
                 Own {
                     child: child.clone(),
@@ -322,10 +307,4 @@ impl Inner {
         drop(holds);
         self.ends.notify_one();
     }
-}
-
-fn busy(rank: &Rank, queued: bool) -> Acquired {
-    let mut busy = Busy::new(None, queued);
-    (busy.holder, busy.limit) = (rank.holder, rank.limit);
-    Acquired::Busy(busy)
 }

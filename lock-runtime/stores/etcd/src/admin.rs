@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::KeyNode;
 use lock_store::rules::RankedRequest;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
-use crate::holds::OwnPart;
-use crate::names::{Child, KeyNode};
+use crate::names::Child;
 use crate::store::{Carried, Inner};
 
 /// A list of holders is no longer.
@@ -32,12 +32,8 @@ impl Inner {
 
     /// The rest of a lease, which is known of holds of this client only.
     fn rest_of(&self, node: &KeyNode, child: &Child) -> Option<std::time::Duration> {
-        let mut holds = self.holds.lock();
-        let own = holds.get(node, child.owner)?;
-        match own.part {
-            OwnPart::Holds(ends) if own.child.made == child.made => Some(ends - self.clock.now()),
-            _ => None,
-        }
+        let ends = self.holds.lock().end_of(node, child)?;
+        Some(ends - self.clock.now())
     }
 
     pub(crate) async fn holders(

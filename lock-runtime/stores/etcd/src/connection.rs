@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::HeaderValue;
+use lock_store::ordered::{LiveConnection, gone};
 use lock_store::{Clock, CredentialsProvider, Instant, Link, Mutex, Owner, StoreError, User};
 use prost::Message;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::errors::{Fault, gone, of_status, strange};
+use crate::errors::{Fault, of_status, strange};
 use crate::grpc::{CallError, Channel, Status};
 use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, TxnReply, path};
 
@@ -351,6 +352,16 @@ impl Live {
             }
         }
         Ok(outcome)
+    }
+}
+
+impl LiveConnection for Live {
+    fn link(&self) -> Link {
+        self.link
+    }
+
+    fn server(&self) -> &str {
+        &self.server
     }
 }
 

@@ -66,7 +66,11 @@ impl Store for EtcdStore {
         let me = Arc::clone(&self.0);
         self.in_a_task(move |given_up| async move {
             let carried = async |live: Arc<_>| me.abandon(&live, &request, &given_up).await;
-            me.carry_out(by, carried).await
+            let abandoned = me.carry_out(by, carried).await;
+            if abandoned.is_err() {
+                me.keep_undoing(request);
+            }
+            abandoned
         })
     }
 
@@ -119,11 +123,11 @@ impl Store for EtcdStore {
     }
 
     fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(async move { self.session.live(by).await.map(drop) })
+        Box::pin(async move { self.session.connecting.live(by).await.map(drop) })
     }
 
     fn is_connected(&self) -> bool {
-        self.session.live_now().is_some()
+        self.session.connecting.live_now().is_some()
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
@@ -131,7 +135,7 @@ impl Store for EtcdStore {
     }
 
     fn link(&self) -> Link {
-        self.session.link()
+        self.session.connecting.link()
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {
@@ -143,7 +147,7 @@ impl Store for EtcdStore {
     }
 
     fn is_closed(&self) -> bool {
-        self.session.is_closed()
+        self.session.connecting.is_closed()
     }
 }
 

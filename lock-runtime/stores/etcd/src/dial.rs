@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lock_store::timing::Timeouts;
-use lock_store::{Clock, Host, Instant, Staggered, StoreError};
+use futures_util::future::join_all;
+use lock_store::ordered::{Members, gone};
+use lock_store::{Clock, Host, StoreError};
 use tokio::net::lookup_host;
 
 use crate::connection::LoginToken;
-use crate::errors::{gone, of_status, silent, strange, too_old};
+use crate::errors::{of_status, strange, too_old};
 use crate::grpc::{CallError, Channel};
 use crate::transport::{ByteStream, Transport};
 use crate::url::Settings;
@@ -24,8 +25,6 @@ pub(crate) struct DialedMember {
     pub(crate) server: String,
 }
 
-type MemberAddress = (Host, SocketAddr);
-
 /// What is needed to connect.
 #[derive(Debug)]
 pub(crate) struct Dialer {
@@ -33,10 +32,7 @@ pub(crate) struct Dialer {
     pub(crate) transport: Transport,
     pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
-    pub(crate) timeouts: Timeouts,
-    /// The host that is tried first: clients spread.
-    pub(crate) begins: usize,
-    pub(crate) known: Staggered<MemberAddress>,
+    pub(crate) members: Members,
     /// A key that the client may read.
     pub(crate) probe: String,
 }
@@ -44,50 +40,15 @@ pub(crate) struct Dialer {
 impl Dialer {
     /// A connection to one of the servers.
     pub(crate) async fn dial(&self) -> Result<DialedMember, StoreError> {
-        let limit = self.timeouts.connect;
-        let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
-        let attempt = |(host, address): MemberAddress| async move {
-            let by = self.clock.now() + limit;
-            let attempt = self.attempt(&host, address);
-            let server = host.to_string();
-            let attempt = self.clock.by(by, attempt).await;
-            attempt.unwrap_or_else(|| Err(silent(&server)))
-        };
-        let dialed = self.known.connect(addresses, limit, &self.clock, attempt);
-        match dialed.await {
-            Ok(dialed) => Ok(dialed),
-            Err(failed) => {
-                errors.extend(failed);
-                let none = || gone(&self.settings.server, "it has no address");
-                Err(StoreError::of_all(errors).unwrap_or_else(none))
-            }
-        }
-    }
-
-    async fn addresses(&self, by: Instant) -> (Vec<MemberAddress>, Vec<StoreError>) {
-        let hosts = &self.settings.hosts;
-        let begins = self.begins % hosts.len().max(1);
-        let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
+        let by = self.clock.now() + self.members.limit();
         let resolve = |host: Host| async move {
             let found = lookup_host((host.name.clone(), host.port));
             let found = self.clock.by(by, found).await;
             (host, found)
         };
-        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
-        let all = futures_util::future::join_all(rotated.cloned().map(resolve)).await;
-        for (host, found) in all {
-            match found {
-                Some(Ok(found)) => {
-                    addresses.extend(found.map(|address| (host.clone(), address)));
-                }
-                Some(Err(error)) => {
-                    let why = format!("its name can't be resolved: {error}");
-                    errors.push(gone(&host.to_string(), &why));
-                }
-                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
-            }
-        }
-        (addresses, errors)
+        let found = join_all(self.members.in_turn().map(resolve)).await;
+        let attempt = async |host, address| self.attempt(&host, address).await;
+        self.members.connect(&self.clock, found, attempt).await
     }
 
     async fn attempt(&self, host: &Host, address: SocketAddr) -> Result<DialedMember, StoreError> {

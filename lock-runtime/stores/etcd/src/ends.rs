@@ -4,23 +4,19 @@
 //! ends it in time. If the client is gone, the servers end it, up to two seconds later.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use lock_store::Instant;
-use lock_store::timing::backoff;
+use lock_store::{Acquire, Instant};
 
 use crate::errors::Fault;
+use crate::given_up::GivenUp;
 use crate::holds::EndedKey;
 use crate::store::{Carried, Inner};
 use crate::wire;
 
-/// The limit of a deletion.
-const LIMIT: Duration = Duration::from_secs(5);
-
 impl Inner {
     /// Ends what is over, until the client is closed.
     pub(crate) async fn end_in_time(self: Arc<Self>) {
-        while !self.session.is_closed() {
+        while !self.session.connecting.is_closed() {
             let changed = self.ends.notified();
             let next = self.holds.lock().next_end();
             match next {
@@ -36,30 +32,38 @@ impl Inner {
         }
     }
 
-    /// Deletes a key, in a task, as often as it takes, unless it is another by now.
-    fn bury(self: &Arc<Self>, key: EndedKey) {
-        let me = Arc::clone(self);
-        self.burials.send_modify(|burials| *burials += 1);
-        self.clock.spawn(async move {
-            let mut failures = 0_u32;
-            while !me.session.is_closed() {
-                let by = me.clock.now() + LIMIT;
-                let buried = me.clock.by(by, me.try_to_bury(&key, by)).await;
-                if buried.is_some_and(|buried| buried.is_ok()) {
-                    break;
-                }
-                // What is refused, as for want of rights, is refused for a while.
-                failures = failures.saturating_add(1);
-                me.clock
-                    .sleep_until(me.clock.now() + backoff(failures))
-                    .await;
+    /// Undoes an acquire, in a task, as often as it takes. The engine tries that until a lease
+    /// would have ended, but what it leaves here lasts for as long as the client does.
+    pub(crate) fn keep_undoing(self: &Arc<Self>, request: Acquire) {
+        let (me, owner) = (Arc::clone(self), request.claim.owner);
+        let request = Arc::new(request);
+        self.burials.undo(owner, move |by| {
+            let (me, request) = (Arc::clone(&me), Arc::clone(&request));
+            async move {
+                let abandon =
+                    async |live: Arc<_>| me.abandon(&live, &request, &GivenUp::default()).await;
+                me.session.connecting.is_closed() || me.carry_out(by, abandon).await.is_ok()
             }
-            me.burials.send_modify(|burials| *burials -= 1);
         });
     }
 
+    /// Deletes a key, in a task, as often as it takes, unless it is another by now.
+    fn bury(self: &Arc<Self>, key: EndedKey) {
+        let (me, key) = (Arc::clone(self), Arc::new(key));
+        let attempt = move |by| {
+            let (me, key) = (Arc::clone(&me), Arc::clone(&key));
+            async move { me.session.connecting.is_closed() || me.try_to_bury(&key, by).await.is_ok() }
+        };
+        self.burials.repeat(attempt, || {});
+    }
+
     async fn try_to_bury(&self, key: &EndedKey, by: Instant) -> Carried<()> {
-        let live = self.session.live(by).await.map_err(Fault::Lost)?;
+        let live = self
+            .session
+            .connecting
+            .live(by)
+            .await
+            .map_err(Fault::Lost)?;
         match key {
             EndedKey::Request(node, child) => {
                 // After what its owner has asked for: that may have revived it.

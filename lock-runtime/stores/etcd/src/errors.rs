@@ -1,5 +1,6 @@
 //! What etcd's errors mean to a client.
 
+use lock_store::ordered::OperationFault;
 use lock_store::{StoreError, StoreErrorKind, escaped};
 
 use crate::grpc::Status;
@@ -31,19 +32,9 @@ const ROOM: &str = "free some: `etcdctl compact`, `etcdctl defrag` and then `etc
 const CUT_OFF: &str = "it may have no majority of its cluster: see `etcdctl endpoint status` for \
                        all members";
 
-/// Why a request failed.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// The connection has ended, or the session. What was sent may have been carried out, and will
-    /// not be after the next connection is up.
-    Lost(StoreError),
-    /// The server's word for it. It was not carried out.
-    Refused(Status),
-    /// The server's answer can't be read.
-    Unreadable,
-    /// Nobody wants it any more.
-    GivenUp,
-}
+/// Why a request failed. What was lost with its connection is not carried out any more once the
+/// next one is up.
+pub(crate) type Fault = OperationFault<Status>;
 
 impl Status {
     /// It may have been carried out, or may yet be.
@@ -97,16 +88,6 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
         Some(advice) => error.advise(advice),
         None => error,
     }
-}
-
-/// The connection is gone, or there can be none.
-pub(crate) fn gone(server: &str, why: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
-}
-
-pub(crate) fn silent(server: &str) -> StoreError {
-    let text = format!("{server}: it is slow, stands still, or has no majority");
-    StoreError::new(StoreErrorKind::Timeout, text)
 }
 
 /// Its answer is none of etcd's.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
+use lock_store::ordered::{gone, silent};
 use lock_store::{Clock, Finding, Host, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::Live;
 use crate::dial::error_of;
-use crate::errors::{Fault, gone, silent, strange};
+use crate::errors::{Fault, strange};
 use crate::grpc::{CallError, Channel};
 use crate::store::Inner;
 use crate::transport::Transport;
@@ -36,7 +37,7 @@ impl Inner {
         transport: &Transport,
         by: Instant,
     ) -> Result<Vec<ServerHealth>, StoreError> {
-        let live = self.session.live(by).await?;
+        let live = self.session.connecting.live(by).await?;
         let of_cluster = self.clock.by(by, self.of_cluster(&live)).await;
         let of_cluster = of_cluster.unwrap_or_default();
         let ask = |host: &Host| {
@@ -60,7 +61,7 @@ impl Inner {
         let mut servers = Vec::new();
         for (host, answer, round_trip) in answers {
             let mut health = ServerHealth::new(host.to_string());
-            health.reconnects = self.session.reconnects();
+            health.reconnects = self.session.connecting.reconnects();
             if live.server == health.address {
                 health.connected_for = self.clock.now() - live.since;
                 health.findings.extend(of_cluster.iter().cloned());

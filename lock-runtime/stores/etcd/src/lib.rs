@@ -32,7 +32,6 @@ mod holds;
 mod leases;
 mod mailbox;
 mod names;
-mod news;
 mod open;
 mod rank;
 mod release;

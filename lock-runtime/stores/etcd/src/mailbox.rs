@@ -71,12 +71,7 @@ impl Inner {
         if read.found()?.is_empty() {
             return Ok(false);
         }
-        let namespace = message.key().namespace().unwrap_or(&self.namespace);
-        let letter = Letter {
-            namespace: namespace.to_string(),
-            message: message.clone(),
-        };
-        let Some(value) = letter.write() else {
+        let Some(value) = Letter::of(message, &self.namespace).write() else {
             return Ok(false);
         };
         let number = self.letters.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +90,7 @@ impl Inner {
     pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
         let me = Arc::clone(self);
         self.clock.spawn(async move {
-            let Some(live) = me.session.live_now() else {
+            let Some(live) = me.session.connecting.live_now() else {
                 return;
             };
             let minded = match is_new {

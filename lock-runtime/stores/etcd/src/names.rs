@@ -3,7 +3,8 @@
 //! A key's name and value say what others go by, so that one reading decides: who asks, and for
 //! which part. The place in the queue is the revision that made the key.
 
-use lock_store::{LockKey, Namespace, Owner, Permits};
+use lock_store::ordered::{KeyNode, escaped_part, permits_in, text_of};
+use lock_store::{Claim, LockKey, Namespace, Owner, Permits};
 
 use crate::wire::StoredKey;
 
@@ -11,16 +12,9 @@ use crate::wire::StoredKey;
 /// like it.
 const NAMELESS: &str = "%";
 
-/// As one part of a name. Different names never become the same, and none begins another's keys.
+/// As one part of a name: none begins another's keys.
 fn escaped(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte.is_ascii_graphic() && !matches!(byte, b'%' | b'/') {
-            true => text.push(byte.into()),
-            false => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
+    escaped_part(name, |_| true)
 }
 
 /// What the keys of a namespace begin with. `prefix` ends with a `/`, if there is one.
@@ -43,24 +37,6 @@ pub(crate) fn of_key(prefix: &str, own: &Namespace, key: &LockKey) -> KeyNode {
     KeyNode { namespace, path }
 }
 
-/// What the keys of one lock begin with, and those of its namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct KeyNode {
-    pub(crate) namespace: String,
-    pub(crate) path: String,
-}
-
-impl KeyNode {
-    pub(crate) fn child(&self, name: &str) -> String {
-        format!("{}/{name}", self.path)
-    }
-
-    /// What each child begins with.
-    pub(crate) fn below(&self) -> String {
-        format!("{}/", self.path)
-    }
-}
-
 /// A request that holds a key or waits for it, by its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
@@ -75,6 +51,21 @@ pub(crate) struct Child {
     pub(crate) lease: i64,
 }
 
+impl Child {
+    /// What a transaction has made for this claim.
+    pub(crate) fn new(claim: &Claim, revision: i64, lease: i64) -> Self {
+        Self {
+            name: of_request(claim.owner),
+            owner: claim.owner,
+            permits: claim.permits,
+            kept: false,
+            place: ChildPlace(revision),
+            made: revision,
+            lease,
+        }
+    }
+}
+
 /// The place in a key's queue: a revision. Those that one transaction has made have one place, and
 /// are of different locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +73,6 @@ pub(crate) struct ChildPlace(pub(crate) i64);
 
 const BETWEEN: char = '~';
 const KEPT: &str = "kept";
-const WHOLE: &str = "x";
 
 /// The name of an owner's request.
 pub(crate) fn of_request(owner: Owner) -> String {
@@ -95,17 +85,9 @@ pub(crate) fn of_kept(owner: Owner, permits: Option<Permits>) -> String {
     format!("{owner}{BETWEEN}{KEPT}{BETWEEN}{count:x}")
 }
 
-/// The value of a request's key.
-pub(crate) fn value_of(permits: Option<Permits>) -> String {
-    match permits {
-        None => WHOLE.to_owned(),
-        Some(Permits { count, of }) => format!("{count:x}.{of:x}"),
-    }
-}
-
 /// The value of a key that has the place of an earlier one.
 pub(crate) fn value_at(permits: Option<Permits>, ChildPlace(place): ChildPlace) -> String {
-    format!("{}{BETWEEN}{place:x}", value_of(permits))
+    format!("{}{BETWEEN}{place:x}", text_of(permits))
 }
 
 /// `None` for a key that is not ours. `below` is what its name begins with.
@@ -124,16 +106,7 @@ pub(crate) fn child(below: &str, kv: &StoredKey) -> Option<Child> {
         None => (value, kv.create_revision),
         Some((part, place)) => (part, i64::from_str_radix(place, 16).ok()?),
     };
-    let permits = match part {
-        WHOLE => None,
-        part => {
-            let (count, of) = part.split_once('.')?;
-            Some(Permits {
-                count: u32::from_str_radix(count, 16).ok()?,
-                of: u32::from_str_radix(of, 16).ok()?,
-            })
-        }
-    };
+    let permits = permits_in(part)?;
     Some(Child {
         name: name.to_owned(),
         owner: Owner::parse(owner)?,
@@ -205,7 +178,7 @@ mod tests {
             lease: 3,
         };
         for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
-            let made = kv(of_request(owner), value_of(permits));
+            let made = kv(of_request(owner), text_of(permits));
             let found = child("lock/k/", &made);
             let found = found.map(|it| (it.owner, it.permits, it.kept, it.place, it.lease));
             assert_eq!(found, Some((owner, permits, false, ChildPlace(9), 3)));
@@ -215,11 +188,11 @@ mod tests {
             assert_eq!(found, Some((owner, permits, true, ChildPlace(4))));
         }
         for (name, value) in [
-            ("theirs".to_owned(), WHOLE.to_owned()),
+            ("theirs".to_owned(), text_of(None)),
             (of_request(owner), "theirs".to_owned()),
             (of_request(owner), String::new()),
-            (format!("{owner}~theirs"), WHOLE.to_owned()),
-            (format!("{owner}/x"), WHOLE.to_owned()),
+            (format!("{owner}~theirs"), text_of(None)),
+            (format!("{owner}/x"), text_of(None)),
         ] {
             assert_eq!(child("lock/k/", &kv(name, value)), None);
         }

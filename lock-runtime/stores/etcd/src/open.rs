@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc, watch};
+use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::{ConfigError, Mutex, Store, StoreContext};
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
 use crate::connection::LoginToken;
@@ -45,9 +46,7 @@ pub fn open(
         identity: Arc::new(identity),
         probe: key.clone(),
         clock: clock.clone(),
-        timeouts,
-        begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
-        known: Staggered::default(),
+        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let session = Arc::new(Session::new(dialer, key, listener.clone(), sender));
     clock.spawn(Arc::clone(&session).run());
@@ -61,8 +60,8 @@ pub fn open(
         listener,
         holds: Mutex::default(),
         ends: Notify::new(),
-        burials: watch::Sender::new(0),
-        looks: Mutex::default(),
+        burials: Burials::new(clock.clone()),
+        looks: Looks::default(),
         granting: tokio::sync::Mutex::default(),
         letters: AtomicU64::new(0),
     });

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{self, Child, KeyNode};
+use crate::holds::Own;
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, RequestOp};
@@ -79,8 +80,7 @@ impl Inner {
     /// nobody else can have ended it.
     fn note_end(&self, node: &KeyNode, child: &Child) -> bool {
         let mut holds = self.holds.lock();
-        let own = holds.get(node, child.owner);
-        let Some(own) = own.filter(|own| own.child.made == child.made) else {
+        let Some(own) = holds.same(node, child) else {
             return false;
         };
         let was_sent = std::mem::replace(&mut own.end_sent, true);
@@ -218,8 +218,8 @@ impl Inner {
     ) -> Carried<bool> {
         let flight = given_up.begin(live, vec![wish.child.owner]).await?;
         // It may have become smaller meanwhile.
-        let own = self.holds.lock().get(&wish.node, wish.child.owner).cloned();
-        let Some(own) = own.filter(|own| own.child.made == wish.child.made) else {
+        let own = self.holds.lock().same(&wish.node, &wish.child).cloned();
+        let Some(own) = own else {
             return Ok(false);
         };
         let lease = self.lease_for(live, wish.renewal.lease).await?;
@@ -231,18 +231,10 @@ impl Inner {
         let (now, lease) = (self.clock.now(), wish.renewal.lease);
         let carrier = {
             let mut holds = self.holds.lock();
-            let own = holds.get(&wish.node, wish.child.owner);
-            let Some(own) = own.filter(|own| own.child.made == wish.child.made) else {
-                return Renewed::Gone;
-            };
-            let OwnPart::Holds(ends) = own.part else {
-                return Renewed::Gone;
-            };
-            if ends <= now {
-                return Renewed::Gone;
+            match holds.prolong(&wish.node, &wish.child, now, now + lease) {
+                Some(own) => own.child.lease,
+                None => return Renewed::Gone,
             }
-            own.part = OwnPart::Holds(ends.max(now + lease));
-            own.child.lease
         };
         self.ends.notify_one();
         self.session.leases.need(carrier, now + lease);
@@ -303,9 +295,7 @@ impl Inner {
         };
         let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
             // As the servers have it: an earlier answer may have been lost.
-            if let Some(own) = self.holds.lock().get(&node, child.owner)
-                && own.child.made == child.made
-            {
+            if let Some(own) = self.holds.lock().same(&node, &child) {
                 own.child = child;
             }
             return Ok(Released::Released);

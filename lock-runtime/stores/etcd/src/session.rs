@@ -3,84 +3,61 @@
 //! It is a key under a short lease, which each connection writes anew: what an earlier one has
 //! sent, and is carried out late, finds another revision there and does nothing.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::timing::backoff;
-use lock_store::{Clock, Instant, Link, Listener, Mutex, StoreError};
-use tokio::sync::{mpsc, watch};
+use lock_store::ordered::{Connecting, SessionNews, gone, silent};
+use lock_store::{Listener, Mutex, StoreError};
+use tokio::sync::mpsc;
 
 use crate::connection::{Begin, Epoch, Live};
 use crate::dial::{DialedMember, Dialer, error_of};
-use crate::errors::{gone, silent};
 use crate::grpc::{CallError, Channel};
 use crate::leases::{ClientLeases, LeaseUse};
-use crate::news::News;
 use crate::streams;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
 
-/// Whether there is a connection.
-#[derive(Clone)]
-enum SessionState {
-    /// After this many attempts that failed, the last with this error.
-    Down(u64, Option<StoreError>),
-    Up(Arc<Live>),
-    Closed,
-}
-
 /// The client's session.
 pub(crate) struct Session {
+    /// Its connections.
+    pub(crate) connecting: Connecting<Live>,
     dialer: Dialer,
-    clock: Clock,
     listener: Weak<dyn Listener>,
-    news: mpsc::UnboundedSender<News>,
-    state: watch::Sender<SessionState>,
+    news: mpsc::UnboundedSender<SessionNews>,
     pub(crate) leases: ClientLeases,
     /// The session's key.
     key: String,
     /// The session's lease, and the time that it was granted for.
     lease: Mutex<Option<(i64, Duration)>>,
-    reconnects: AtomicU64,
-    links: AtomicU64,
     /// The highest revision of the answers so far.
     seen: Arc<AtomicI64>,
     /// The highest revision that was there before a cluster was restored that is behind it.
     lost: AtomicI64,
-    /// The URL's servers.
-    pub(crate) server: String,
 }
-
-/// A server that refuses for a reason that does not pass is asked less often.
-const LATER: Duration = Duration::from_secs(2);
 
 impl Session {
     pub(crate) fn new(
         dialer: Dialer,
         key: String,
         listener: Weak<dyn Listener>,
-        news: mpsc::UnboundedSender<News>,
+        news: mpsc::UnboundedSender<SessionNews>,
     ) -> Self {
         Self {
-            clock: dialer.clock.clone(),
-            server: dialer.settings.server.clone(),
+            connecting: Connecting::new(
+                dialer.clock.clone(),
+                dialer.settings.server.clone(),
+                false,
+            ),
             dialer,
             listener,
             news,
-            state: watch::Sender::new(SessionState::Down(0, None)),
             leases: ClientLeases::default(),
             key,
             lease: Mutex::new(None),
-            reconnects: AtomicU64::new(0),
-            links: AtomicU64::new(1),
             seen: Arc::default(),
             lost: AtomicI64::new(0),
         }
-    }
-
-    /// The link of the session that there is, or will be.
-    pub(crate) fn link(&self) -> Link {
-        Link(self.links.load(Ordering::Acquire))
     }
 
     /// The highest revision that a restored cluster has lost. Zero: none was.
@@ -88,67 +65,16 @@ impl Session {
         self.lost.load(Ordering::Acquire)
     }
 
-    pub(crate) fn reconnects(&self) -> u64 {
-        self.reconnects.load(Ordering::Relaxed)
-    }
-
-    /// The connection, if there is one now.
-    pub(crate) fn live_now(&self) -> Option<Arc<Live>> {
-        match &*self.state.borrow() {
-            SessionState::Up(live) => Some(Arc::clone(live)),
-            SessionState::Down(..) | SessionState::Closed => None,
-        }
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), SessionState::Closed)
-    }
-
-    /// The connection. Waits for the end of the next attempt to connect if there is none.
-    pub(crate) async fn live(&self, by: Instant) -> Result<Arc<Live>, StoreError> {
-        let mut states = self.state.subscribe();
-        let before = match &*states.borrow_and_update() {
-            SessionState::Up(live) => return Ok(Arc::clone(live)),
-            SessionState::Down(_, Some(error)) if !error.kind().is_transient() => {
-                return Err(error.clone());
-            }
-            SessionState::Down(failures, _) => *failures,
-            SessionState::Closed => return Err(gone(&self.server, "the client is closed")),
-        };
-        let ended = states.wait_for(|state| match state {
-            SessionState::Up(_) | SessionState::Closed => true,
-            SessionState::Down(failures, _) => *failures > before,
-        });
-        let state = match self.clock.by(by, ended).await {
-            Some(Ok(state)) => state.clone(),
-            Some(Err(_)) => SessionState::Closed,
-            None => self.state.borrow().clone(),
-        };
-        match state {
-            SessionState::Up(live) => Ok(live),
-            SessionState::Down(_, Some(error)) => Err(error),
-            SessionState::Down(_, None) => Err(silent(&self.server)),
-            SessionState::Closed => Err(gone(&self.server, "the client is closed")),
-        }
-    }
-
     /// There are no more connections after the present one.
     pub(crate) fn close(&self) {
-        self.state.send_replace(SessionState::Closed);
-        let _ = self.news.send(News::Closed);
+        self.connecting.close();
+        let _ = self.news.send(SessionNews::Closed);
     }
 
     /// Connects, again and again, until it is closed.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut failures = 0;
-        let mut was_up = false;
-        while !self.is_closed() {
-            let mut states = self.state.subscribe();
-            let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
-            let dialed = tokio::select! {
-                dialed = self.dialer.dial() => dialed,
-                _ = closed => return,
-            };
+        while let Some(dialed) = self.connecting.until_closed(self.dialer.dial()).await {
             let begun = match dialed {
                 Ok(dialed) => self.begin(dialed).await,
                 Err(error) => Err(error),
@@ -157,14 +83,11 @@ impl Session {
                 Ok(live) => live,
                 Err(error) => {
                     failures += 1;
-                    self.fail(failures, error, &mut states).await;
+                    self.connecting.fail(failures, error).await;
                     continue;
                 }
             };
-            if was_up {
-                self.reconnects.fetch_add(1, Ordering::Relaxed);
-            }
-            (was_up, failures) = (true, 0);
+            failures = 0;
             self.carry(live).await;
         }
     }
@@ -176,25 +99,25 @@ impl Session {
             connection,
             server,
         } = dialed;
-        let driven = self.clock.clone();
+        let clock = self.connecting.clock();
         let (ended, has_ended) = tokio::sync::oneshot::channel();
-        driven.spawn(async move {
+        clock.spawn(async move {
             let why = match connection.await {
                 Ok(()) => "it closed the connection".to_owned(),
                 Err(error) => error.to_string(),
             };
             let _ = ended.send(why);
         });
-        let by = self.clock.now() + self.dialer.timeouts.connect;
-        let epoch = self.clock.by(by, self.enter(&channel, &server)).await;
+        let by = clock.now() + self.dialer.members.limit();
+        let epoch = clock.by(by, self.enter(&channel, &server)).await;
         let epoch = epoch.unwrap_or_else(|| Err(silent(&server)))?;
         Ok(BegunConnection {
             begin: Begin {
                 channel,
                 identity: Arc::clone(&self.dialer.identity),
-                clock: self.clock.clone(),
+                clock: clock.clone(),
                 epoch,
-                link: self.link(),
+                link: self.connecting.link(),
                 server,
                 seen: Arc::clone(&self.seen),
             },
@@ -215,7 +138,7 @@ impl Session {
                 lease,
             };
             let token = self.dialer.identity.token();
-            let sent = self.clock.now();
+            let sent = self.connecting.clock().now();
             let reply = channel.unary::<HeaderReply>(path::PUT, token, &put).await;
             match reply {
                 Ok(reply) => {
@@ -245,7 +168,9 @@ impl Session {
     }
 
     async fn grant(&self, channel: &Channel, server: &str) -> Result<i64, StoreError> {
-        let asked = self.leases.ask_for(LeaseUse::Session, self.clock.now());
+        let asked = self
+            .leases
+            .ask_for(LeaseUse::Session, self.connecting.clock().now());
         let grant = LeaseGrant {
             seconds: i64::try_from(self.dialer.settings.session.as_secs()).unwrap_or(i64::MAX),
             id: asked.id,
@@ -282,40 +207,12 @@ impl Session {
     fn end_session(&self, lease: i64) {
         *self.lease.lock() = None;
         self.leases.remove(lease);
-        let link = Link(self.links.fetch_add(1, Ordering::AcqRel));
-        let _ = self.news.send(News::Over(lease, link));
+        let link = self.connecting.end_link();
+        let _ = self.news.send(SessionNews::Over(lease, link));
         tracing::warn!(
-            server = %self.server,
+            server = self.connecting.server(),
             "the client's session with etcd has ended: its places in queues are lost"
         );
-    }
-
-    async fn fail(
-        &self,
-        failures: u32,
-        error: StoreError,
-        states: &mut watch::Receiver<SessionState>,
-    ) {
-        let pause = match error.kind().is_transient() {
-            true => backoff(failures),
-            false => LATER,
-        };
-        self.step_down(&error);
-        let until = self.clock.now() + pause;
-        let closed = states.wait_for(|state| matches!(state, SessionState::Closed));
-        let _ = self.clock.by(until, closed).await.is_some();
-    }
-
-    fn step_down(&self, error: &StoreError) {
-        self.state.send_if_modified(|state| {
-            let failures = match state {
-                SessionState::Closed => return false,
-                SessionState::Down(failures, _) => *failures,
-                SessionState::Up(_) => 0,
-            };
-            *state = SessionState::Down(failures + 1, Some(error.clone()));
-            true
-        });
     }
 
     /// Until this connection ends.
@@ -323,24 +220,17 @@ impl Session {
         let server = begin.server.clone();
         let (watches, mut wanted) = mpsc::unbounded_channel();
         let live = Arc::new(Live::new(begin, watches));
-        let is_open = self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, SessionState::Closed);
-            if is_open {
-                *state = SessionState::Up(Arc::clone(&live));
-            }
-            is_open
-        });
-        if !is_open {
+        if !self.connecting.come_up(&live) {
             return;
         }
-        let _ = self.news.send(News::Up);
+        let _ = self.news.send(SessionNews::Up);
         if let Some(listener) = self.listener.upgrade() {
             listener.connected(&server);
         }
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
         let error = tokio::select! {
-            error = streams::keep_alive(&live, &self.leases, &self.clock, session) => error,
+            error = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session) => error,
             error = streams::watch(&live, &mut wanted, &self.news) => error,
             why = has_ended => gone(&server, &why.unwrap_or_default()),
             error = broken.wait_for(Option::is_some) => match error {
@@ -349,17 +239,11 @@ impl Session {
             },
         };
         // Before anybody hears of it: who asks again waits for the next connection.
-        self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, SessionState::Closed);
-            if is_open {
-                *state = SessionState::Down(0, None);
-            }
-            is_open
-        });
+        self.connecting.go_down();
         self.leases.forget_asked();
         live.end(error.clone());
         if let Some(listener) = self.listener.upgrade()
-            && !self.is_closed()
+            && !self.connecting.is_closed()
         {
             listener.disconnected(&server, &error);
         }

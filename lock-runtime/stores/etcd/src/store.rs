@@ -1,6 +1,5 @@
 //! [`EtcdStore`]: a client's handle to its session, and what its operations have in common.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
@@ -8,18 +7,20 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use lock_store::ordered::{self, Burials, KeyNode, Looks, gone, text_of};
 use lock_store::rules::is_part;
 use lock_store::{
     Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::base::{Base, TokenSource};
 use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
-use crate::errors::{Fault, gone, of_status, silent, strange};
+use crate::errors::{Fault, of_status, strange};
+use crate::grpc::Status;
 use crate::holds::Holds;
 use crate::leases::{AskedLease, LeaseUse, seconds_for};
-use crate::names::{self, Child, KeyNode};
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -56,10 +57,10 @@ pub(crate) struct Inner {
     pub(crate) holds: Mutex<Holds>,
     /// Wakes the task that ends what is over.
     pub(crate) ends: Notify,
-    /// How many keys are being deleted that nobody waits for.
-    pub(crate) burials: watch::Sender<usize>,
-    /// The keys that are looked at, and whether they have changed since.
-    pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
+    /// What is being deleted that nobody waits for.
+    pub(crate) burials: Burials,
+    /// The keys that are looked at.
+    pub(crate) looks: Looks,
     /// One asks for a lease at a time.
     pub(crate) granting: tokio::sync::Mutex<()>,
     /// How many messages this client has sent to others.
@@ -81,7 +82,7 @@ pub(crate) type Carried<T> = Result<T, Fault>;
 impl Inner {
     /// Ends the session, and the tasks. Nobody waits for it.
     pub(crate) fn close(&self) {
-        if let Some(live) = self.session.live_now() {
+        if let Some(live) = self.session.connecting.live_now() {
             let unheld = self.unheld();
             self.clock.spawn(async move {
                 for id in unheld {
@@ -97,13 +98,11 @@ impl Inner {
     /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more,
     /// ends the leases, and waits for the servers' word.
     pub(crate) async fn finish(&self, by: Instant) {
-        let mut burials = self.burials.subscribe();
-        let done = burials.wait_for(|burials| *burials == 0);
-        let _ = self.clock.by(by, done).await.is_some();
+        self.burials.finish(by).await;
         if self.holds.lock().has_holds() {
             return;
         }
-        if let Some(live) = self.session.live_now() {
+        if let Some(live) = self.session.connecting.live_now() {
             let revoked = self.unheld().into_iter().map(|id| {
                 let live = Arc::clone(&live);
                 async move { revoke(&live, id).await }
@@ -136,34 +135,11 @@ impl Inner {
     where
         F: Future<Output = Carried<T>>,
     {
-        let mut unknown = None;
-        loop {
-            let live = match self.session.live(by).await {
-                Ok(live) => live,
-                Err(error) => return Err(Failure::new(error, unknown)),
-            };
-            let link = live.link;
-            let server = live.server.clone();
-            match self.clock.by(by, operation(live)).await {
-                Some(Ok(value)) => return Ok(Answer::new(value, link)),
-                None => return Err(Failure::unknown(silent(&server), link)),
-                Some(Err(Fault::Lost(error))) if self.clock.now() >= by => {
-                    return Err(Failure::unknown(error, link));
-                }
-                Some(Err(Fault::Lost(_))) => unknown = Some(link),
-                Some(Err(Fault::Refused(status))) => {
-                    // Of several requests, others may have been carried out.
-                    return Err(Failure::unknown(of_status(&status, &server), link));
-                }
-                Some(Err(Fault::Unreadable)) => {
-                    return Err(Failure::unknown(strange(&server), link));
-                }
-                Some(Err(Fault::GivenUp)) => {
-                    // Nobody reads this.
-                    return Err(Failure::unknown(silent(&server), link));
-                }
-            }
-        }
+        let refused = |why: Option<Status>, server: &str| match why {
+            Some(why) => of_status(&why, server),
+            None => strange(server),
+        };
+        ordered::carry_out(&self.session.connecting, by, operation, refused).await
     }
 
     /// Reads a key's requests.
@@ -218,9 +194,7 @@ impl Inner {
 
     /// The lease of a child, as the servers have it: an answer about it may have been lost.
     pub(crate) fn note_lease(&self, node: &KeyNode, child: &Child, lease: i64) {
-        if let Some(own) = self.holds.lock().get(node, child.owner)
-            && own.child.made == child.made
-        {
+        if let Some(own) = self.holds.lock().same(node, child) {
             own.child.lease = lease;
         }
     }
@@ -326,7 +300,7 @@ impl Inner {
         flight: &Arc<OwnerFlight>,
     ) -> Carried<Option<TokenSource>> {
         let path = node.child(&child.name);
-        let put = wire::put(&path, &names::value_of(child.permits), lease);
+        let put = wire::put(&path, &text_of(child.permits), lease);
         let put = vec![put, wire::get(&base_of(node))];
         let same = vec![wire::made_by(&path, child.made)];
         let sent = self.clock.now();

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lock_store::ordered::{SessionNews, gone, silent};
 use lock_store::{Clock, StoreError};
 use tokio::sync::mpsc;
 
 use crate::connection::{Live, Watch, WatchedChange};
 use crate::dial::error_of;
-use crate::errors::{gone, silent};
 use crate::leases::ClientLeases;
-use crate::news::News;
 use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};
 
 const NO_PUT: i32 = 0;
@@ -71,7 +70,7 @@ fn pause_of(session: Duration) -> Duration {
 pub(crate) async fn watch(
     live: &Live,
     wanted: &mut mpsc::UnboundedReceiver<Watch>,
-    news: &mpsc::UnboundedSender<News>,
+    news: &mpsc::UnboundedSender<SessionNews>,
 ) -> StoreError {
     let server = &live.server;
     let Some(first) = wanted.recv().await else {
@@ -82,28 +81,12 @@ pub(crate) async fn watch(
         Ok(streams) => streams,
         Err(error) => return error_of(error, server),
     };
-    let mut paths: HashMap<i64, String> = HashMap::new();
-    let (mut last, mut next) = (0, Some(first));
+    let mut watched = Watched::default();
+    let mut next = Some(first);
     loop {
         if let Some(watch) = next.take() {
-            last += 1;
-            let create = wire::WatchCreate {
-                key: watch.path.clone().into(),
-                end: match watch.is_prefix {
-                    true => wire::end_of(&watch.path),
-                    false => Vec::new(),
-                },
-                start: watch.start,
-                filters: match watch.what {
-                    WatchedChange::Ends => vec![NO_PUT],
-                    WatchedChange::News => vec![NO_DELETE],
-                    WatchedChange::Both => Vec::new(),
-                },
-                id: last,
-            };
-            paths.insert(last, watch.path);
-            let kind = Some(WatchKind::Create(create));
-            if let Err(error) = outgoing.send(&WatchRequest { kind }) {
+            let request = watched.begin(watch);
+            if let Err(error) = outgoing.send(&request) {
                 return error_of(error, server);
             }
         }
@@ -120,25 +103,74 @@ pub(crate) async fn watch(
                 None => return gone(server, "the client is closed"),
             },
         };
-        // Cut off by a compaction, it may have missed something.
-        if reply.canceled && reply.id < 0 {
-            // Refused, and some servers do not say which: the next connection logs in again.
-            return gone(server, &lock_store::escaped(&reply.reason));
-        }
-        let is_over = reply.canceled && paths.contains_key(&reply.id);
-        if is_over && reply.compact_revision == 0 {
-            return gone(server, &lock_store::escaped(&reply.reason));
-        }
-        if (is_over || !reply.events.is_empty())
-            && let Some(path) = paths.remove(&reply.id)
-        {
-            let _ = news.send(News::Changed(path));
-            if !is_over {
-                let kind = Some(WatchKind::Cancel(wire::WatchCancel { id: reply.id }));
-                if let Err(error) = outgoing.send(&WatchRequest { kind }) {
+        match watched.hear(&reply) {
+            Heard::Nothing => {}
+            Heard::Refused => return gone(server, &lock_store::escaped(&reply.reason)),
+            Heard::Changed(path, cancel) => {
+                let _ = news.send(SessionNews::Changed(path));
+                if let Some(Err(error)) = cancel.map(|request| outgoing.send(&request)) {
                     return error_of(error, server);
                 }
             }
         }
+    }
+}
+
+/// The watches of a connection.
+#[derive(Debug, Default)]
+struct Watched {
+    paths: HashMap<i64, String>,
+    last: i64,
+}
+
+/// What a reply says.
+enum Heard {
+    Nothing,
+    /// A watch can't be, or none at all: some servers do not say which. The next connection logs in
+    /// again.
+    Refused,
+    /// This has changed, or may have. The watch is cancelled by what follows, if it is not yet.
+    Changed(String, Option<WatchRequest>),
+}
+
+impl Watched {
+    /// The request for a watch.
+    fn begin(&mut self, watch: Watch) -> WatchRequest {
+        self.last += 1;
+        let create = wire::WatchCreate {
+            key: watch.path.clone().into(),
+            end: match watch.is_prefix {
+                true => wire::end_of(&watch.path),
+                false => Vec::new(),
+            },
+            start: watch.start,
+            filters: match watch.what {
+                WatchedChange::Ends => vec![NO_PUT],
+                WatchedChange::News => vec![NO_DELETE],
+                WatchedChange::Both => Vec::new(),
+            },
+            id: self.last,
+        };
+        self.paths.insert(self.last, watch.path);
+        let kind = Some(WatchKind::Create(create));
+        WatchRequest { kind }
+    }
+
+    fn hear(&mut self, reply: &WatchReply) -> Heard {
+        let is_over = reply.canceled && self.paths.contains_key(&reply.id);
+        // Cut off by a compaction, it may have missed something.
+        let is_compacted = is_over && reply.compact_revision != 0;
+        if (reply.canceled && reply.id < 0) || (is_over && !is_compacted) {
+            return Heard::Refused;
+        }
+        if !is_compacted && reply.events.is_empty() {
+            return Heard::Nothing;
+        }
+        let Some(path) = self.paths.remove(&reply.id) else {
+            return Heard::Nothing;
+        };
+        let cancel = wire::WatchCancel { id: reply.id };
+        let kind = Some(WatchKind::Cancel(cancel));
+        Heard::Changed(path, (!is_over).then_some(WatchRequest { kind }))
     }
 }

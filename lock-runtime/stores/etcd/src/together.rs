@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use lock_store::ordered::text_of;
 use lock_store::rules::ChildStanding;
-use lock_store::{Acquire, AcquiredAll, Granted, Instant};
+use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::AskingRequest;
 use crate::base::TokenSource;
 use crate::connection::{Live, is_lease_gone};
 use crate::given_up::GivenUp;
-use crate::names::{self, Child, ChildPlace};
+use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, Inner, base_of, reads};
-use crate::wire;
+use crate::wire::{self, Compare, RequestOp};
 
 /// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each
 /// has, and without the reading of the base.
@@ -105,45 +106,23 @@ impl Inner {
             Some(longest) => self.lease_for(live, longest).await?,
             None => live.epoch.lease,
         };
+        let sent = self.clock.now();
         let is_read = all.len() <= MOST_READ;
-        let sent: Instant = self.clock.now();
-        let (mut same, mut puts, mut otherwise) = (Vec::new(), Vec::new(), Vec::new());
-        for (AskingRequest { node, request, .. }, child) in all.iter().zip(children) {
-            let claim = &request.claim;
-            let path = node.child(&names::of_request(claim.owner));
-            match child {
-                Some(child) => same.push(wire::made_by(&path, child.made)),
-                None => {
-                    same.push(wire::none_below(&node.below()));
-                    if is_read {
-                        same.push(wire::made_by(&node.path, 0));
-                    }
-                    puts.push(wire::put(&path, &names::value_of(claim.permits), lease));
-                }
-            }
-            if is_read {
-                otherwise.extend(reads(node));
-            }
-        }
-        let first = all.first();
-        let flight = first.map(|asking| &asking.flight);
-        // One base for all: a key of another namespace is written again for its tokens.
-        if let Some(AskingRequest { node, .. }) = first {
-            puts.push(wire::get(&base_of(node)));
-            if is_read {
-                otherwise.push(wire::get(&base_of(node)));
-            }
-        }
+        let (same, puts, otherwise) = wish_for(all, children, lease, is_read);
+        // Behind them, the base is read.
         let puts_done = puts.len().saturating_sub(1);
-        let is_based = |asking: &AskingRequest<'_>| {
-            first.is_some_and(|first| first.node.namespace == asking.node.namespace)
-        };
+        let flight = all.first().map(|asking| &asking.flight);
         let mut made = match live.txn(same, puts, otherwise, flight).await {
             Err(fault) if is_lease_gone(&fault) => {
                 self.note_lease_gone(live, lease);
                 return Ok(MadeKeys::NotNow);
             }
             made => made?,
+        };
+        // One base for all: a key of another namespace is written again for its tokens.
+        let is_based = |asking: &AskingRequest<'_>| {
+            let first = all.first();
+            first.is_some_and(|first| first.node.namespace == asking.node.namespace)
         };
         if !made.succeeded {
             if !is_read {
@@ -159,10 +138,8 @@ impl Inner {
             }
             return Ok(MadeKeys::Found(listings));
         }
-        self.session
-            .leases
-            .prove(lease, sent, made.header.raft_term);
-        let revision = made.header.revision;
+        let (revision, term) = (made.header.revision, made.header.raft_term);
+        self.session.leases.prove(lease, sent, term);
         (0..puts_done).for_each(|_| made.skip());
         let base = self.base_in(&mut made)?;
         let source = |asking| TokenSource {
@@ -171,16 +148,7 @@ impl Inner {
         };
         let sources = all.iter().map(source).collect();
         let all = all.iter().zip(children).map(|(asking, child)| {
-            let claim = &asking.request.claim;
-            let new = || Child {
-                name: names::of_request(claim.owner),
-                owner: claim.owner,
-                permits: claim.permits,
-                kept: false,
-                place: ChildPlace(revision),
-                made: revision,
-                lease,
-            };
+            let new = || Child::new(&asking.request.claim, revision, lease);
             child.clone().unwrap_or_else(new)
         });
         Ok(MadeKeys::Done(all.collect(), sources))
@@ -215,6 +183,41 @@ impl Inner {
         }
         Ok(AcquiredAll::Granted { tokens, until })
     }
+}
+
+/// The conditions and the parts of a transaction that makes the keys which are not there, and the
+/// parts of what it does otherwise.
+fn wish_for(
+    all: &[AskingRequest<'_>],
+    children: &[Option<Child>],
+    lease: i64,
+    is_read: bool,
+) -> (Vec<Compare>, Vec<RequestOp>, Vec<RequestOp>) {
+    let (mut same, mut puts, mut otherwise) = (Vec::new(), Vec::new(), Vec::new());
+    for (AskingRequest { node, request, .. }, child) in all.iter().zip(children) {
+        let claim = &request.claim;
+        let path = node.child(&names::of_request(claim.owner));
+        match child {
+            Some(child) => same.push(wire::made_by(&path, child.made)),
+            None => {
+                same.push(wire::none_below(&node.below()));
+                if is_read {
+                    same.push(wire::made_by(&node.path, 0));
+                }
+                puts.push(wire::put(&path, &text_of(claim.permits), lease));
+            }
+        }
+        if is_read {
+            otherwise.extend(reads(node));
+        }
+    }
+    if let Some(AskingRequest { node, .. }) = all.first() {
+        puts.push(wire::get(&base_of(node)));
+        if is_read {
+            otherwise.push(wire::get(&base_of(node)));
+        }
+    }
+    (same, puts, otherwise)
 }
 
 /// What has become of a transaction.

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use lock_store::Owner;
+use lock_store::ordered::KeyNode;
 
 use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
 use crate::holds::RevisionWindow;
-use crate::names::KeyNode;
 use crate::store::{Carried, Inner, base_of};
 use crate::wire;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lock_store::{
     ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option, time_option,
+    tls_option,
 };
 
 use crate::access::Access;
@@ -57,7 +58,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         prefix: prefix(parts.path)?,
         session,
         user: access.user(parts.login)?,
-        wants_tls: transport(wants_tls, access)?,
+        wants_tls: tls_option(wants_tls, access.has_tls())?,
         hosts: parts.hosts,
     })
 }
@@ -75,27 +76,6 @@ fn prefix(path: &str) -> Result<String, ConfigError> {
         "" => String::new(),
         path => format!("{path}/"),
     })
-}
-
-#[cfg(feature = "tls")]
-fn transport(wants_tls: Option<bool>, access: &Access) -> Result<bool, ConfigError> {
-    match (wants_tls, access.tls.is_some()) {
-        (Some(false), true) => Err(ConfigError::new(
-            "`tls` is given, and `tls=off` in the store's URL turns it off; leave one of them out",
-        )),
-        (wants, is_given) => Ok(wants.unwrap_or(is_given)),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn transport(wants_tls: Option<bool>, _: &Access) -> Result<bool, ConfigError> {
-    match wants_tls {
-        Some(true) => Err(ConfigError::new(
-            "`tls=on` in the store's URL asks for TLS, which this build of lock-runtime does not \
-             speak; switch its feature `tls` on",
-        )),
-        _ => Ok(false),
-    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::{KeyNode, SessionNews};
 use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Instant, Permits, Trust};
 use tokio::sync::mpsc;
 
 use crate::connection::{Live, Watch, WatchedChange};
-use crate::holds::OwnPart;
-use crate::names::{Child, KeyNode};
-use crate::news::News;
+use crate::names::Child;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 
@@ -46,31 +45,27 @@ impl Inner {
     }
 
     /// Hears what the session tells, until the client is closed.
-    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<SessionNews>) {
         while let Some(news) = news.recv().await {
             match news {
-                News::Changed(path) if path == self.mailbox_of(self.client) => {
+                SessionNews::Changed(path) if path == self.mailbox_of(self.client) => {
                     self.mind_mailbox(false);
                 }
-                News::Changed(path) => {
-                    let nodes = self.holds.lock().changed(&path);
+                SessionNews::Changed(path) => {
+                    let nodes = self.holds.lock().take_watchers(&path);
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Up => {
+                SessionNews::Up => {
                     self.mind_mailbox(true);
-                    let nodes = {
-                        let mut holds = self.holds.lock();
-                        holds.unwatch();
-                        holds.awaited()
-                    };
+                    let nodes = self.holds.lock().unwatch();
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Closed => return,
-                News::Over(lease, link) => {
+                SessionNews::Closed => return,
+                SessionNews::Over(lease, link) => {
                     self.holds.lock().end_lease(lease);
                     if let Some(listener) = self.listener.upgrade() {
                         listener.on_lost(link);
@@ -82,36 +77,18 @@ impl Inner {
 
     /// Looks at a key at which this client waits, in a task: one at a time for each key.
     fn look(self: &Arc<Self>, node: KeyNode) {
-        let is_looked_at = {
-            let mut looks = self.looks.lock();
-            match looks.get_mut(&node) {
-                Some(again) => {
-                    *again = true;
-                    true
-                }
-                None => {
-                    looks.insert(node.clone(), false);
-                    false
-                }
-            }
-        };
-        if is_looked_at {
+        if !self.looks.begin(&node) {
             return;
         }
         let me = Arc::clone(self);
         self.clock.spawn(async move {
             loop {
-                if let Some(live) = me.session.live_now() {
+                if let Some(live) = me.session.connecting.live_now() {
                     // If it fails, the next connection looks at all keys.
                     let _ = me.serve(&live, &node).await;
                 }
-                let mut looks = me.looks.lock();
-                match looks.get_mut(&node) {
-                    Some(again) if *again => *again = false,
-                    _ => {
-                        looks.remove(&node);
-                        return;
-                    }
+                if !me.looks.goes_on(&node) {
+                    return;
                 }
             }
         });
@@ -155,26 +132,12 @@ impl Inner {
         listing: &Listing,
         sent: Instant,
     ) -> Carried<()> {
-        let (place, held, first_lease, tokens) = {
-            let mut holds = self.holds.lock();
-            let own = holds.get(node, child.owner);
-            let Some(own) = own.filter(|own| own.child.made == child.made) else {
-                return Ok(());
-            };
-            let OwnPart::Waits {
-                first_lease,
-                tokens,
-                ..
-            } = own.part
-            else {
-                return Ok(());
-            };
-            let place = own.part;
-            own.part = OwnPart::Holds(self.clock.now() + first_lease);
-            (place, own.part, first_lease, tokens)
+        let handed = self.holds.lock().hand_over(node, child, self.clock.now());
+        let Some(handed) = handed else {
+            return Ok(());
         };
         self.ends.notify_one();
-        let token = match tokens {
+        let token = match handed.tokens {
             0 => None,
             tokens => {
                 let flight = Arc::new(live.begin(vec![child.owner]).await);
@@ -185,13 +148,8 @@ impl Inner {
                     Ok(Some((first, _))) => Some(first),
                     Ok(None) => return Ok(()),
                     Err(fault) => {
-                        // It waits on, unless it has asked itself meanwhile and holds.
-                        if let Some(own) = self.holds.lock().get(node, owner)
-                            && own.child.made == child.made
-                            && own.part == held
-                        {
-                            own.part = place;
-                        }
+                        // Nobody was told. So it waits on.
+                        self.holds.lock().take_back(node, child, &handed);
                         self.ends.notify_one();
                         return Err(fault);
                     }
@@ -199,7 +157,9 @@ impl Inner {
             }
         };
         let until = self.session.leases.trusted_until(child.lease);
-        let until = until.unwrap_or(sent).min(sent + trusted(first_lease));
+        let until = until
+            .unwrap_or(sent)
+            .min(sent + trusted(handed.first_lease));
         if let Some(listener) = self.listener.upgrade() {
             let grant = HandedOver::new(child.owner, token, Trust::Until(until));
             drop(listener.on_granted(grant));

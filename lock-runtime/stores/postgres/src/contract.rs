@@ -15,7 +15,7 @@ use crate::migrate::migrate;
 use crate::news::News;
 use crate::statement::LINK;
 use crate::statement::{Param, Statement, owner};
-use crate::store::{PostgresStore, SLACK, telling};
+use crate::store::{PostgresStore, SLACK, notification};
 
 /// How much later than an attempt to connect its caller gives up.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -118,7 +118,7 @@ impl Store for PostgresStore {
                 self.hearer.hear(news);
                 return Ok(true);
             }
-            let Some(statement) = telling(&[(to, news)]) else {
+            let Some(statement) = notification(&[(to, news)]) else {
                 return Ok(false);
             };
             let sent = self.call(by, statement, |_| Ok(true)).await;

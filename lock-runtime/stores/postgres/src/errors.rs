@@ -1,8 +1,12 @@
 //! What PostgreSQL's errors mean to a client.
 
-use lock_store::{StoreError, StoreErrorKind, escaped, secrets};
+use lock_store::StoreErrorKind::{
+    self, Contended, Denied, Disconnected, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused,
+    Timeout,
+};
+use lock_store::{StoreError, escaped, secrets};
 use tokio_postgres::Error;
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Of the functions: the command came after its deadline.
 pub(crate) const TOO_LATE: &str = "LK001";
@@ -21,6 +25,16 @@ const MIGRATE: &str = "apply the migration to this database: `LockClient::migrat
                        of `lock_runtime::POSTGRES_MIGRATION`, as a user who may create a schema";
 const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lock_store TO …; \
                      GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO …";
+
+const DATABASE: &str = "create that database, or name another in the URL";
+
+const OWNER: &str = "apply the migration as the owner of the schema lock_store; if that is a \
+                     stranger, drop the schema first";
+
+const CONNECTIONS: &str = "raise `max_connections`, put pgbouncer in front, or ask for fewer: \
+                           `?connections=…`";
+
+const STATEMENT_TIMEOUT: &str = "let this user take longer: ALTER ROLE … SET statement_timeout = 0";
 
 const CONNECT: &str = "write, as the owner of the database: GRANT CONNECT ON DATABASE … TO …";
 
@@ -84,7 +98,7 @@ fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
 /// The row of a key is locked by one request after the other.
 pub(crate) fn contended(server: &str) -> StoreError {
     let text = format!("{server}: the row of the key is contended ({CONTENDED})");
-    StoreError::new(StoreErrorKind::Contended, text)
+    StoreError::new(Contended, text)
 }
 
 /// The advice if a server's list of hosts and users has none in plain, or none over TLS.
@@ -101,100 +115,82 @@ fn other_sslmode(message: &str) -> Option<&'static str> {
 
 /// The error for the user. `server` says which.
 pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
-    use std::error::Error as _;
     let Some(db) = error.as_db_error() else {
-        let source = error.source().map(ToString::to_string);
-        let text = source.unwrap_or_else(|| error.to_string());
-        let error = StoreError::new(
-            StoreErrorKind::Disconnected,
-            format!("{server}: {}", text.trim()),
-        );
-        if text.contains("invalid peer certificate") {
-            return error.advise(CERTIFICATE);
-        }
-        return match text.contains("server does not support TLS") {
-            true => error.advise(WITHOUT_TLS),
-            false => error,
-        };
+        return of_connection(error, server);
     };
-    let code = db.code();
-    let (kind, advice) = match code.code() {
-        "3F000" | "42883" | "42P01" => (StoreErrorKind::Misconfigured, Some(MIGRATE)),
-        "42501" => (
-            StoreErrorKind::Misconfigured,
-            Some(match db.parsed_severity() {
-                // At the login it is this right.
-                Some(Severity::Fatal) => CONNECT,
-                _ => GRANT,
-            }),
-        ),
-        "3D000" => (
-            StoreErrorKind::Misconfigured,
-            Some("create that database, or name another in the URL"),
-        ),
-        ISOLATION => (StoreErrorKind::Misconfigured, Some(LEVEL)),
-        "25006" => (StoreErrorKind::ReadOnly, Some(READ_ONLY)),
-        "53100" => (
-            StoreErrorKind::ReadOnly,
-            Some("its disk is full; free some space"),
-        ),
-        "53200" => (StoreErrorKind::OutOfMemory, None),
-        "53300" => (
-            StoreErrorKind::Disconnected,
-            Some(
-                "raise `max_connections`, put pgbouncer in front, or ask for fewer: \
-                 `?connections=…`",
-            ),
-        ),
-        CONTENDED => return contended(server),
-        CHECKED => (StoreErrorKind::Contended, Some("let that transaction end")),
-        STRANGER => (
-            StoreErrorKind::Misconfigured,
-            Some(
-                "apply the migration as the owner of the schema lock_store; if that is a \
-                 stranger, drop the schema first",
-            ),
-        ),
-        CANCELED => (
-            StoreErrorKind::Timeout,
-            Some("let this user take longer: ALTER ROLE … SET statement_timeout = 0"),
-        ),
-        "57P03" => (StoreErrorKind::Loading, None),
-        TOO_LATE => (StoreErrorKind::Timeout, None),
-        _ if is_of_class(code, &["28"]) => (StoreErrorKind::Denied, other_sslmode(db.message())),
-        _ if db.message().contains("SSL required") => (StoreErrorKind::Denied, Some(WITH_TLS)),
-        _ if is_of_class(code, &["08", "57"]) => (StoreErrorKind::Disconnected, None),
-        _ if is_of_class(code, &["40"]) => (StoreErrorKind::Timeout, None),
-        _ => (StoreErrorKind::Refused, None),
-    };
+    let code = db.code().code();
+    if code == CONTENDED {
+        return contended(server);
+    }
+    let (kind, advice) = meaning(db);
     let said = escaped(&secrets::strip(db.message()));
-    let text = format!("{server}: {said} ({})", code.code());
-    let error = StoreError::new(kind, text);
+    let error = StoreError::new(kind, format!("{server}: {said} ({code})"));
     match advice {
         Some(advice) => error.advise(advice),
         None => error,
     }
 }
 
+/// What went wrong without a word of the database.
+fn of_connection(error: &Error, server: &str) -> StoreError {
+    use std::error::Error as _;
+    let source = error.source().map(ToString::to_string);
+    let text = source.unwrap_or_else(|| error.to_string());
+    let error = StoreError::new(Disconnected, format!("{server}: {}", text.trim()));
+    if text.contains("invalid peer certificate") {
+        error.advise(CERTIFICATE)
+    } else if text.contains("server does not support TLS") {
+        error.advise(WITHOUT_TLS)
+    } else {
+        error
+    }
+}
+
+/// What a database's error is, and what to do.
+fn meaning(error: &DbError) -> (StoreErrorKind, Option<&'static str>) {
+    let code = error.code();
+    match code.code() {
+        "3F000" | "42883" | "42P01" => (Misconfigured, Some(MIGRATE)),
+        // At the login it is this right.
+        "42501" if error.parsed_severity() == Some(Severity::Fatal) => {
+            (Misconfigured, Some(CONNECT))
+        }
+        "42501" => (Misconfigured, Some(GRANT)),
+        "3D000" => (Misconfigured, Some(DATABASE)),
+        ISOLATION => (Misconfigured, Some(LEVEL)),
+        STRANGER => (Misconfigured, Some(OWNER)),
+        "25006" => (ReadOnly, Some(READ_ONLY)),
+        "53100" => (ReadOnly, Some("its disk is full; free some space")),
+        "53200" => (OutOfMemory, None),
+        "53300" => (Disconnected, Some(CONNECTIONS)),
+        CHECKED => (Contended, Some("let that transaction end")),
+        CANCELED => (Timeout, Some(STATEMENT_TIMEOUT)),
+        "57P03" => (Loading, None),
+        TOO_LATE => (Timeout, None),
+        _ if is_of_class(code, &["28"]) => (Denied, other_sslmode(error.message())),
+        _ if error.message().contains("SSL required") => (Denied, Some(WITH_TLS)),
+        _ if is_of_class(code, &["08", "57"]) => (Disconnected, None),
+        _ if is_of_class(code, &["40"]) => (Timeout, None),
+        _ => (Refused, None),
+    }
+}
+
 /// The server may know a new password a moment before the provider: that passes.
 pub(crate) fn of_old_credentials(denied: &StoreError) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, denied.detail()).advise(
+    StoreError::new(Disconnected, denied.detail()).advise(
         "the credentials provider is asked again; if this lasts, its user and password are wrong",
     )
 }
 
 pub(crate) fn of_standby(server: &str) -> StoreError {
-    let error = StoreError::new(
-        StoreErrorKind::ReadOnly,
-        format!("{server}: it is a standby"),
-    );
+    let error = StoreError::new(ReadOnly, format!("{server}: it is a standby"));
     error.advise(PRIMARY)
 }
 
 /// The user or the database may only read.
 pub(crate) fn of_read_only(server: &str) -> StoreError {
     let text = format!("{server}: `default_transaction_read_only` is on");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(
+    StoreError::new(Misconfigured, text).advise(
         "locks are written; write, where it was set: ALTER ROLE … (or ALTER DATABASE …) SET \
          default_transaction_read_only = off",
     )
@@ -206,14 +202,14 @@ pub(crate) fn of_isolation(level: &str, server: &str) -> StoreError {
         "{server}: `default_transaction_isolation` is `{}`",
         escaped(level)
     );
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(LEVEL)
+    StoreError::new(Misconfigured, text).advise(LEVEL)
 }
 
 /// The migration could not be applied.
 pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
     if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
         let text = format!("{server}: another transaction keeps what the migration changes");
-        return StoreError::new(StoreErrorKind::Timeout, text)
+        return StoreError::new(Timeout, text)
             .advise("end it, as a backup or another migration that stands still, or wait for it");
     }
     let told = of_postgres(error, server);
@@ -229,19 +225,19 @@ pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
 /// There is no schema.
 pub(crate) fn of_nothing(server: &str) -> StoreError {
     let text = format!("{server}: this database has no schema lock_store");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(MIGRATE)
+    StoreError::new(Misconfigured, text).advise(MIGRATE)
 }
 
 /// A part of what the migration makes is not there.
 pub(crate) fn of_missing(function: &str, server: &str) -> StoreError {
     let text = format!("{server}: the function {function} is missing");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(MIGRATE)
+    StoreError::new(Misconfigured, text).advise(MIGRATE)
 }
 
 /// What is called would run with more rights than its owner has.
 pub(crate) fn of_stranger(what: &str, server: &str) -> StoreError {
     let text = format!("{server}: {}", escaped(what));
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(
+    StoreError::new(Misconfigured, text).advise(
         "use the locks as a user without special rights, or make this one a member of the owner's \
          role: GRANT … TO …; if the owner is a stranger, drop the schema and apply the migration",
     )
@@ -250,7 +246,7 @@ pub(crate) fn of_stranger(what: &str, server: &str) -> StoreError {
 /// The user may connect, and not use all of a lock.
 pub(crate) fn of_denied(function: &str, server: &str) -> StoreError {
     let text = format!("{server}: the user may not execute {function}");
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(GRANT)
+    StoreError::new(Misconfigured, text).advise(GRANT)
 }
 
 /// The functions are of another version.

@@ -47,7 +47,6 @@ impl PostgresStore {
 }
 
 impl PostgresStore {
-    /// All findings.
     pub(crate) async fn collect_findings(
         &self,
         by: Instant,

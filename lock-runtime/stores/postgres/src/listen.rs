@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{ClientId, Clock, StoreError, StoreErrorKind};
+use lock_store::{ClientId, Clock, Listener, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
@@ -73,18 +73,17 @@ impl fmt::Display for Advice<'_> {
 }
 
 pub(crate) struct Subscriber {
-    pub(crate) route: Route,
-    pub(crate) client: ClientId,
-    pub(crate) hearer: Hearer,
+    route: Route,
+    client: ClientId,
+    hearer: Hearer,
     /// The other sessions.
-    pub(crate) pool: Weak<Pool>,
+    pool: Weak<Pool>,
     /// For people.
-    pub(crate) server: String,
-    pub(crate) clock: Clock,
-    pub(crate) hearing: watch::Sender<Hearing>,
+    server: String,
+    clock: Clock,
+    hearing: watch::Sender<Hearing>,
 }
 
-/// How a subscription ended.
 enum SubscriptionEnd {
     /// It was proved, and its connection is gone.
     Gone,
@@ -95,6 +94,24 @@ enum SubscriptionEnd {
 }
 
 impl Subscriber {
+    pub(crate) fn new(
+        route: Route,
+        client: ClientId,
+        pool: &Arc<Pool>,
+        hearer: Hearer,
+        hearing: watch::Sender<Hearing>,
+    ) -> Self {
+        Self {
+            route,
+            client,
+            hearer,
+            pool: Arc::downgrade(pool),
+            server: pool.settings.server.clone(),
+            clock: pool.clock.clone(),
+            hearing,
+        }
+    }
+
     /// Listens until `closed` is dropped.
     pub(crate) fn start(self, closed: oneshot::Receiver<()>) {
         let clock = self.clock.clone();
@@ -201,7 +218,7 @@ impl Subscriber {
             let by = self.clock.now() + COMES_WITHIN;
             if self.clock.by(by, proof.notified()).await.is_some() {
                 self.hearing.send_replace(Hearing::Proved);
-                self.hearer.recheck();
+                self.hearer.listener.recheck();
                 return std::future::pending().await;
             }
         }

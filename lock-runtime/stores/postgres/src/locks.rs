@@ -31,13 +31,6 @@ impl Batched for Release {
     }
 }
 
-fn released(held: bool) -> Released {
-    match held {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
-}
-
 /// The parameters that say which hold.
 pub(crate) fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
     let (count, of) = part(claim);
@@ -183,7 +176,7 @@ impl PostgresStore {
             let mut told = Told::new();
             for row in rows.iter().map(Values) {
                 if let Some(slot) = ended.get_mut(place(&row)?) {
-                    *slot = released(row.get("held")?);
+                    *slot = Released::of(row.get("held")?);
                 }
                 told.extend(row.grants()?);
             }
@@ -264,7 +257,7 @@ impl PostgresStore {
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {
     let it: EndFields = row.get("it")?;
-    Ok((released(it.was_held == Some(true)), it.granted))
+    Ok((Released::of(it.was_held == Some(true)), it.granted))
 }
 
 /// The request that a row of a batch is about.

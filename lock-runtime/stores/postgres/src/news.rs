@@ -29,7 +29,6 @@ const LONGEST: usize = 7999;
 /// This many grants are never too long.
 const GRANTS: usize = 200;
 
-/// The channel of a client.
 pub(crate) fn channel(client: ClientId) -> String {
     format!("lock_{:032x}", client.0)
 }

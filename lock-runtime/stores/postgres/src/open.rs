@@ -43,33 +43,18 @@ pub fn open(
         Layout::Native => {}
         // It knows no messages.
         Layout::ShedLock => settings.listen = None,
-        _ => {
-            return Err(ConfigError::new(format!(
-                "the layout `{layout}` is not on this engine, PostgreSQL; leave it out, or use the \
-                 store in which the other library keeps its locks"
-            )));
-        }
+        _ => return Err(layout.refused_by("PostgreSQL")),
     }
-    let connect_timeout = settings.route.limit;
     let hearer = Hearer {
         listener,
         namespace: namespace.clone(),
     };
+    let (connect_timeout, listen) = (settings.route.limit, settings.listen.clone());
+    let pool = Pool::new(settings, clock.clone(), hearer.clone());
     let (sender, hearing) = watch::channel(Hearing::Unknown);
     let (open, closed) = oneshot::channel();
-    let listen = settings.listen.clone();
-    let pool = Pool::new(settings, clock.clone(), hearer.clone());
     if let Some(route) = listen {
-        let subscriber = Subscriber {
-            route,
-            client,
-            hearer: hearer.clone(),
-            pool: Arc::downgrade(&pool),
-            server: pool.settings.server.clone(),
-            clock: clock.clone(),
-            hearing: sender,
-        };
-        subscriber.start(closed);
+        Subscriber::new(route, client, &pool, hearer.clone(), sender).start(closed);
     }
     if layout == Layout::Native {
         clock.spawn(sweep(Arc::downgrade(&pool)));

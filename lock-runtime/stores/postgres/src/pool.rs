@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, Listener, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
 use crate::connection::Connection;
@@ -180,7 +180,9 @@ impl Pool {
         drop(state);
         if lost {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
-            self.hearer.disconnected(&self.settings.server, &error);
+            self.hearer
+                .listener
+                .disconnected(&self.settings.server, &error);
         }
         if opens {
             self.clock.spawn(Arc::clone(self).open(migrations));
@@ -204,7 +206,7 @@ impl Pool {
 
     fn announce_change(&self, is_first: bool) {
         if is_first {
-            self.hearer.connected(&self.settings.server);
+            self.hearer.listener.connected(&self.settings.server);
         }
         self.attempts.send_modify(|count| *count += 1);
     }

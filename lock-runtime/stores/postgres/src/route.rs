@@ -37,7 +37,6 @@ impl fmt::Display for HostPlace {
     }
 }
 
-/// One address of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     place: HostPlace,
@@ -56,7 +55,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// An open session.
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) messages: SessionMessages,

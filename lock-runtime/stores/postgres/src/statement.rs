@@ -7,7 +7,6 @@ use tokio_postgres::types::{ToSql, Type};
 /// the deadline that each statement carries, and the lock of the key's row.
 pub(crate) const LINK: Link = Link::SEVERAL;
 
-/// A parameter.
 #[derive(Clone, Debug)]
 pub(crate) enum Param {
     Bytes(Option<Vec<u8>>),
@@ -36,7 +35,6 @@ impl Statement {
 }
 
 impl Statement {
-    /// The names that it is about.
     pub(crate) fn names(&self) -> &[Vec<u8>] {
         match self.params.first() {
             Some(Param::Bytes(Some(name))) => std::slice::from_ref(name),

@@ -10,7 +10,7 @@ use lock_store::{
     Release, Released, StoreError, StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{oneshot, watch};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
 
 use crate::connection::Connection;
 use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
@@ -117,12 +117,9 @@ impl PostgresStore {
         let mut kept = None;
         loop {
             let names = statement.names();
-            let connection = match self.flights.connection_of(names, clock.now()) {
-                Some(connection) => connection,
-                None => match self.pool.get(by).await {
-                    Ok(connection) => connection,
-                    Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
-                },
+            let connection = match self.connection_for(names, by).await {
+                Ok(connection) => connection,
+                Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
             };
             let busy = connection.begin();
             let sent = clock.now();
@@ -132,25 +129,20 @@ impl PostgresStore {
             flight.land();
             drop(busy);
             let until = sent + self.late + connection.uncertainty();
+            let unknown = |error| Failure::unknown(error, LINK).until(until);
+            let told = |error: &Error| of_postgres(error, self.server());
             let error = match rows {
                 None => {
-                    let error = kept.unwrap_or_else(|| {
+                    return Err(unknown(kept.unwrap_or_else(|| {
                         self.pool.doubt(&connection);
                         self.silence()
-                    });
-                    return Err(Failure::unknown(error, LINK).until(until));
+                    })));
                 }
                 Some(Err(error)) => error,
-                Some(Ok(rows)) => match read(&rows) {
-                    Ok(value) => return Ok(value),
-                    // It was carried out, and what came of it can't be told.
-                    Err(error) => {
-                        let error = of_postgres(&error, self.server());
-                        return Err(Failure::unknown(error, LINK).until(until));
-                    }
-                },
+                // If they can't be read, it was carried out, and what came of it can't be told.
+                Some(Ok(rows)) => return read(&rows).map_err(|error| unknown(told(&error))),
             };
-            let told = of_postgres(&error, self.server());
+            let told = told(&error);
             match effect_of(&error) {
                 Effect::Repeat if clock.now() < by => {}
                 // Over a new session, which sees what is there before it is used.
@@ -161,7 +153,7 @@ impl PostgresStore {
                 }
                 Effect::Unknown => {
                     connection.retire();
-                    return Err(Failure::unknown(told, LINK).until(until));
+                    return Err(unknown(told));
                 }
                 _ => {
                     if is_over(&error) {
@@ -170,6 +162,18 @@ impl PostgresStore {
                     return Err(Failure::without_effect(told));
                 }
             }
+        }
+    }
+
+    /// Whatever the statements of these names must follow, or any.
+    async fn connection_for(
+        &self,
+        names: &[Vec<u8>],
+        by: Instant,
+    ) -> Result<Arc<Connection>, StoreError> {
+        match self.flights.connection_of(names, self.pool.clock.now()) {
+            Some(connection) => Ok(connection),
+            None => self.pool.get(by).await,
         }
     }
 
@@ -182,7 +186,7 @@ impl PostgresStore {
         if !own.is_empty() {
             self.hearer.hear(News::Granted(own));
         }
-        let hints = telling(&News::granted(others))?;
+        let hints = notification(&News::granted(others))?;
         let (pool, late) = (Arc::clone(&self.pool), self.late);
         let by = pool.clock.now() + self.command_timeout;
         let (done, told) = oneshot::channel();
@@ -242,7 +246,7 @@ impl PostgresStore {
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
                 let told = one(|row| row.grants(), Vec::new)(&rows)?;
-                if let Some(hints) = telling(&News::granted(told)) {
+                if let Some(hints) = notification(&News::granted(told)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }
                 Ok::<_, tokio_postgres::Error>(())
@@ -265,7 +269,7 @@ async fn send(pool: &Arc<Pool>, hints: &Statement, by: Instant, late: Duration) 
 }
 
 /// The statement that sends news, all at once. `None` if there are none, or too long ones only.
-pub(crate) fn telling(news: &[(ClientId, News)]) -> Option<Statement> {
+pub(crate) fn notification(news: &[(ClientId, News)]) -> Option<Statement> {
     let written = news
         .iter()
         .filter_map(|(to, news)| Some((to, news.write()?)));

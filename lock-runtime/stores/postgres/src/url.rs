@@ -41,6 +41,43 @@ const IDLE: Duration = Duration::from_secs(10);
 
 const DEFAULT_CONNECTIONS: usize = 8;
 
+/// What a URL says beside what tokio-postgres reads.
+#[derive(Default)]
+struct OwnOptions<'u> {
+    connections: Option<usize>,
+    listen: Option<String>,
+    sslmode: Option<&'u str>,
+    /// The options that are left to tokio-postgres.
+    rest: Vec<&'u str>,
+}
+
+impl<'u> OwnOptions<'u> {
+    /// Takes them out of the URL's query.
+    fn take(base: &str, query: &'u str) -> Result<Self, ConfigError> {
+        let (mut own, mut names) = (Self::default(), Vec::new());
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let decoded = || percent_decoded(value).ok_or_else(|| unreadable(""));
+            match name {
+                "connections" => own.connections = Some(number(value)?),
+                "listen" => own.listen = Some(decoded()?),
+                "sslmode" => own.sslmode = Some(value),
+                "connect_timeout" => _ = seconds(value)?,
+                "target_session_attrs" => expect_writing(value)?,
+                "load_balance_hosts" => expect_no_lot(value)?,
+                _ if OPTIONS.contains(&name) => own.rest.push(option),
+                _ => return Err(unknown(name)),
+            }
+            names.push(name);
+        }
+        expect_escapes(base, &own.rest)?;
+        if let Ok(before) = Config::from_str(base) {
+            expect_once(&before, &names)?;
+        }
+        Ok(own)
+    }
+}
+
 /// Reads a URL. No error repeats what stands in it, which may be a password.
 pub(crate) fn read(
     url: &str,
@@ -49,27 +86,12 @@ pub(crate) fn read(
     timeouts: Timeouts,
 ) -> Result<Settings, ConfigError> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
-    let (mut connections, mut listen, mut sslmode) = (None, None, None);
-    let (mut names, mut rest) = (Vec::new(), Vec::new());
-    for option in query.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let decoded = || percent_decoded(value).ok_or_else(|| unreadable(""));
-        match name {
-            "connections" => connections = Some(number(value)?),
-            "listen" => listen = Some(decoded()?),
-            "sslmode" => sslmode = Some(value),
-            "connect_timeout" => _ = seconds(value)?,
-            "target_session_attrs" => expect_writing(value)?,
-            "load_balance_hosts" => expect_no_lot(value)?,
-            _ if OPTIONS.contains(&name) => rest.push(option),
-            _ => return Err(unknown(name)),
-        }
-        names.push(name);
-    }
-    expect_escapes(base, &rest)?;
-    if let Ok(before) = Config::from_str(base) {
-        expect_once(&before, &names)?;
-    }
+    let OwnOptions {
+        connections,
+        listen,
+        sslmode,
+        rest,
+    } = OwnOptions::take(base, query)?;
     let mut plain = base.to_owned();
     if !rest.is_empty() {
         plain.push('?');

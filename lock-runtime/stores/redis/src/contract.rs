@@ -1,5 +1,6 @@
 //! [`Store`] for [`RedisStore`]: the command for each method of the contract.
 
+use std::slice;
 use std::time::Duration;
 
 use lock_store::{
@@ -9,6 +10,7 @@ use lock_store::{
     Store, StoreFuture,
 };
 
+use crate::commands::tell::forget_unused_views;
 use crate::layouts;
 use crate::servers::Servers;
 use crate::store::RedisStore;
@@ -93,7 +95,7 @@ impl Store for RedisStore {
     }
 
     fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        Self::forget_unused_views(self, has_any)
+        forget_unused_views(slice::from_ref(self), has_any)
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

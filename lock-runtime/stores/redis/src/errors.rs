@@ -301,6 +301,10 @@ mod tests {
         ] {
             assert_eq!(missing(said), Some(expected), "{said}");
         }
+    }
+
+    #[test]
+    fn what_passes_says_that_nothing_is_missing() {
         for passes in [
             "OOM command not allowed when used memory > 'maxmemory'.",
             "ERR command not allowed when used memory > 'maxmemory'.",

@@ -24,7 +24,6 @@ mod random;
 mod replicas;
 mod resp;
 mod scripts;
-mod secrets;
 mod server_text;
 mod servers;
 mod session;

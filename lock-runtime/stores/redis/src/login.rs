@@ -3,7 +3,7 @@
 use lock_store::{ConfigError, Login};
 use redis::ConnectionInfo;
 
-use crate::secrets::remember;
+use crate::server_text::remember;
 use crate::topology::url::Topology;
 
 /// Sets user and password for all servers that have locks.

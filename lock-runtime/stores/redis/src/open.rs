@@ -65,46 +65,35 @@ pub fn open(
         expect_nobody(&url.topology)?;
     }
     let access = access(&url, &settings, timeouts)?;
-    let (own, namespace) = (
-        namespace.clone(),
-        layouts::prefix(layout, &options, &namespace),
-    );
-    let host = Arc::clone(&name);
-    let channels = ClientChannels::new(namespace.clone(), client);
+    layouts::check(layout, &url.topology, url.replicas.is_some())?;
+    let own = namespace.clone();
+    let namespace = layouts::prefix(layout, &options, &namespace);
     let context = ClientContext {
         timeouts,
         clock,
         listener,
         messages_are_hints: url.replicas.is_some(),
-        name,
+        name: Arc::clone(&name),
         namespace: namespace.clone(),
         needs: Needs::Locks(client),
         layout,
-        channels: Some(Arc::new(channels)),
+        channels: Some(Arc::new(ClientChannels::new(namespace.clone(), client))),
         foreign: layouts::channels(layout),
         access: Arc::new(access),
         addresses,
         provider: settings.provider,
     };
-    layouts::check(layout, &url.topology, url.replicas.is_some())?;
-    Ok(match url.topology {
-        Topology::Quorum {
-            servers,
-            rejoin_after,
-        } => Arc::new(QuorumStore::open(
-            servers,
-            rejoin_after,
-            &namespace,
-            client,
-            &context,
-        )?),
-        topology => {
-            let replicas = url.replicas;
-            let foreign = context.foreign.clone();
-            let store = RedisStore::open(topology, replicas, namespace, client, context)?;
-            layouts::of(layout, options, own, &host, store, foreign)
-        }
-    })
+    if let Topology::Quorum {
+        servers,
+        rejoin_after,
+    } = url.topology
+    {
+        let store = QuorumStore::open(servers, rejoin_after, &namespace, client, &context)?;
+        return Ok(Arc::new(store));
+    }
+    let foreign = context.foreign.clone();
+    let store = RedisStore::open(url.topology, url.replicas, namespace, client, context)?;
+    Ok(layouts::of(layout, options, own, &name, store, foreign))
 }
 
 /// The URL without the options that only this layout has.

@@ -140,6 +140,12 @@ impl RedisStore {
         self.servers.is_cluster().then(|| self.namespace.slot(key))
     }
 
+    /// True if one command can name all these keys.
+    pub(crate) fn is_together<'k>(&self, mut keys: impl Iterator<Item = &'k LockKey>) -> bool {
+        let first = keys.next().map(|key| self.slot(key));
+        keys.all(|key| Some(self.slot(key)) == first)
+    }
+
     /// The form of a script for these servers.
     pub(crate) fn form(&self, script: &'static Text) -> &'static Form {
         script.form(self.servers.is_cluster())

@@ -58,8 +58,5 @@ pub(crate) fn leaves_more(reply: i64) -> bool {
 
 /// The reply of a script that ends a hold.
 pub(crate) fn released(reply: Result<i64, WrongType>) -> Released {
-    match reply.is_ok_and(is_done) {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
+    Released::of(reply.is_ok_and(is_done))
 }

@@ -18,7 +18,6 @@ use crate::session::Session;
 use crate::step::{After, Other, Step};
 use crate::sweep::Sweeps;
 
-/// An open database.
 #[derive(Debug)]
 pub(crate) struct Opened {
     database: Database,

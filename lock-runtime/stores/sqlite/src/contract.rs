@@ -14,7 +14,7 @@ use crate::mail::News;
 use crate::mailbox::LINK;
 use crate::store::SqliteStore;
 use crate::worker::LOOKS_EACH;
-use crate::{latch, lock, pass_log, rate};
+use crate::{latch, lock, rate};
 
 impl Store for SqliteStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
@@ -85,8 +85,8 @@ impl Store for SqliteStore {
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
         let name = self.name(&request.key);
         self.call(by, move |step| match request.window {
-            Some(window) => pass_log::take(step, &name, window, &request),
-            None => rate::take(step, &name, &request),
+            Some(window) => rate::take_exactly(step, &name, window, &request),
+            None => rate::take_of_bucket(step, &name, &request),
         })
     }
 

@@ -31,8 +31,9 @@ use nix::unistd::{Pid, geteuid};
 use crate::guard::open_itself;
 use crate::machine;
 
-/// The ends of the names.
+/// The end of the name of a client's file.
 const LOCK: &str = "lock";
+/// The end of the name of its socket.
 const SOCKET: &str = "sock";
 
 /// The folder beside a database.

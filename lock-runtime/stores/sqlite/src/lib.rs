@@ -29,7 +29,6 @@ mod machine;
 mod mail;
 mod mailbox;
 mod open;
-mod pass_log;
 mod rate;
 mod schema;
 mod session;

@@ -3,10 +3,9 @@
 //! All that goes through them are hints. What is lost costs time: a waiter asks again each second.
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::os::unix::net::UnixDatagram as StdDatagram;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use lock_store::{Clock, HandedOver, Link, Listener, Namespace, Trust};
 use tokio::net::UnixDatagram;
@@ -19,35 +18,25 @@ use crate::mail::{LONGEST, Mail, News};
 pub(crate) const LINK: Link = Link(0);
 
 /// Brings news to the client's engine.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hearer {
     pub(crate) listener: Weak<dyn Listener>,
     pub(crate) namespace: Namespace,
 }
 
-impl fmt::Debug for Hearer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hearer").field(&self.namespace).finish()
-    }
-}
-
 impl Hearer {
-    pub(crate) fn engine(&self) -> Option<Arc<dyn Listener>> {
-        self.listener.upgrade()
-    }
-
     fn hear(&self, news: News) {
-        let Some(listener) = self.engine() else {
-            return;
-        };
         match news {
             // A datagram can be lost, and comes in no order with the replies.
             News::Granted { owner, token } => {
-                drop(listener.on_granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+                drop(
+                    self.listener
+                        .on_granted(HandedOver::new(owner, token, Trust::Ask(LINK))),
+                );
             }
             News::Told(letter) => {
                 if let Some(message) = letter.message_for(&self.namespace) {
-                    listener.on_message(message);
+                    self.listener.on_message(message);
                 }
             }
         }

@@ -1,15 +1,26 @@
-//! Token buckets of rate limiters, over rows.
+//! Rate limiters, over rows: token buckets, and logs of exact limits.
 
 use std::time::Duration;
 
-use lock_store::rules::TokenBucket;
+use lock_store::rules::{PassLog, TokenBucket};
 use lock_store::{RateRequest, Rated};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::machine::{duration, nanos};
 use crate::step::Step;
 
-pub(crate) fn take(step: &Step<'_>, name: &str, request: &RateRequest) -> rusqlite::Result<Rated> {
+/// The time in a line of a log.
+const TIME: usize = size_of::<i64>();
+/// A line of a log: a time, and how many tokens were taken then.
+const LINE: usize = TIME + size_of::<u32>();
+/// Whole microseconds, as the rules of exact limits count.
+const TICK: i64 = 1_000;
+
+pub(crate) fn take_of_bucket(
+    step: &Step<'_>,
+    name: &str,
+    request: &RateRequest,
+) -> rusqlite::Result<Rated> {
     let mut known = step
         .rows
         .prepare_cached("SELECT at, turn, debt FROM rate WHERE name = ?1")?;
@@ -33,4 +44,51 @@ pub(crate) fn take(step: &Step<'_>, name: &str, request: &RateRequest) -> rusqli
             .execute(params![name, at, turn, debt, ends])?;
     }
     Ok(rated)
+}
+
+pub(crate) fn take_exactly(
+    step: &Step<'_>,
+    name: &str,
+    window: Duration,
+    request: &RateRequest,
+) -> rusqlite::Result<Rated> {
+    let now = step.now / TICK * TICK;
+    let mut known = step
+        .rows
+        .prepare_cached("SELECT at, lines FROM pass_log WHERE name = ?1")?;
+    let known = known.query_row([name], |row| {
+        let elapsed = now - row.get::<_, i64>(0)?;
+        let elapsed = (elapsed >= 0).then(|| duration(elapsed));
+        Ok((elapsed, read_lines(row.get_ref(1)?.as_blob()?)))
+    });
+    let empty = (Some(Duration::ZERO), PassLog::default());
+    let (elapsed, log) = known.optional()?.unwrap_or(empty);
+    let (rated, changed) = log.take(elapsed, window, request);
+    if let Some(log) = changed {
+        let ends = now.saturating_add(nanos(log.last() + window));
+        step.rows
+            .prepare_cached(
+                "INSERT OR REPLACE INTO pass_log (name, at, lines, ends) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![name, now, write_lines(&log), ends])?;
+    }
+    Ok(rated)
+}
+
+fn read_lines(lines: &[u8]) -> PassLog {
+    let (lines, _) = lines.as_chunks::<LINE>();
+    PassLog::of_lines(lines.iter().filter_map(|line| {
+        let (at, tokens) = line.split_first_chunk::<TIME>()?;
+        let tokens = tokens.try_into().ok()?;
+        Some((i64::from_be_bytes(*at), u32::from_be_bytes(tokens)))
+    }))
+}
+
+fn write_lines(log: &PassLog) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (at, tokens) in log.lines() {
+        lines.extend(at.to_be_bytes());
+        lines.extend(tokens.to_be_bytes());
+    }
+    lines
 }

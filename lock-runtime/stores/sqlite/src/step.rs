@@ -140,13 +140,11 @@ impl<'t> Step<'t> {
         }
     }
 
-    /// All sessions.
     pub(crate) fn sessions(&self) -> rusqlite::Result<Vec<i64>> {
         let mut rows = self.rows.prepare_cached("SELECT session FROM client")?;
         rows.query_map((), |row| row.get(0))?.collect()
     }
 
-    /// The sessions of a client.
     pub(crate) fn sessions_of(&self, client: u128) -> rusqlite::Result<Vec<i64>> {
         let mut rows = self
             .rows

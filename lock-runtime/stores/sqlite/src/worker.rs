@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use lock_store::{ClientId, Clock, Instant, Mutex, StoreError};
+use lock_store::{ClientId, Clock, Instant, Listener, Mutex, StoreError};
 use tokio::sync::oneshot;
 
 use crate::batch::{Jobs, Opened, fail};
@@ -162,9 +162,8 @@ impl Worker {
             );
         }
         *self.state.opened.lock() = Some(self.clock.now());
-        if let Some(listener) = self.hearer.engine() {
-            listener.connected(&self.path.display().to_string());
-        }
+        let server = self.path.display().to_string();
+        self.hearer.listener.connected(&server);
         Ok(Open {
             opened,
             _receives: receives,

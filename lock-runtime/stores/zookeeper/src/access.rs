@@ -29,4 +29,12 @@ impl Access {
         self.login
             .user(in_url, "zookeeper://user:password@host:2181/chroot")
     }
+
+    /// Whether it says whom to trust.
+    pub(crate) fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
 }

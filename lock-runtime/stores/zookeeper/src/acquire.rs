@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
-use lock_store::rules::{ChildStanding, Rank};
+use lock_store::ordered::{KeyNode, OwnPart};
+use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::holds::{Own, OwnPart};
-use crate::names::{Child, KeyNode};
+use crate::holds::Own;
+use crate::names::Child;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, NodeKind, NodeRequest};
@@ -79,7 +80,7 @@ impl Inner {
         };
         if is_hopeless {
             self.busy.lock().insert(node, sent);
-            return Ok(busy(&rank, false));
+            return Ok(rank.busy(false));
         }
         let (child, listing) = self.create(live, &node, request, given_up).await?;
         self.settle(live, &node, request, child, listing, sent, false)
@@ -201,7 +202,7 @@ impl Inner {
         if child.is_spent() {
             self.busy.lock().insert(node.clone(), sent);
             let rank = listing.rank(child.permits, Some(&child));
-            let refused = self.undo(live, node, &child, busy(&rank, false)).await?;
+            let refused = self.undo(live, node, &child, rank.busy(false)).await?;
             self.remove_spent(live, node).await?;
             return Ok(refused);
         }
@@ -222,25 +223,25 @@ impl Inner {
                             granted.limit = rank.limit;
                             Acquired::Granted(granted)
                         }
-                        None => busy(&rank, false),
+                        None => rank.busy(false),
                     });
                 }
                 ChildStanding::Waits(obstacle) => obstacle,
             };
             if request.queue != Queue::Join && !was_there {
                 self.busy.lock().insert(node.clone(), sent);
-                return self.undo(live, node, &child, busy(&rank, false)).await;
+                return self.undo(live, node, &child, rank.busy(false)).await;
             }
             if !self.wait(live, node, request, &child, czxid) {
-                return Ok(busy(&rank, false));
+                return Ok(rank.busy(false));
             }
             if self.watch(live, node, obstacle).await? {
-                return Ok(busy(&rank, true));
+                return Ok(rank.busy(true));
             }
             listing = self.list(live, node, false).await?;
             if listing.named(&child.name).is_none() {
                 self.holds.lock().forget(node, &child);
-                return Ok(busy(&rank, false));
+                return Ok(rank.busy(false));
             }
         }
         // It asks again.
@@ -311,18 +312,15 @@ impl Inner {
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
-            let is_there = match holds.get(node, child.owner) {
-                Some(own) if own.child.name == child.name => {
-                    own.part = OwnPart::Holds(match own.part {
-                        OwnPart::Holds(before) => before.max(ends),
-                        OwnPart::Waits { .. } => {
-                            self.signal(live, node, child);
-                            ends
-                        }
-                    });
+            let is_there = match holds.same(node, child) {
+                Some(own) => {
+                    if own.part.waits() {
+                        self.signal(live, node, child);
+                    }
+                    own.part = own.part.held_until(ends);
                     true
                 }
-                _ => {
+                None => {
                     // Whoever is behind may have listed them before this held.
                     if listing.children.iter().any(|other| child.is_before(other)) {
                         self.signal(live, node, child);
@@ -369,18 +367,14 @@ impl Inner {
         child: &Child,
         czxid: Option<i64>,
     ) -> bool {
-        let part = OwnPart::Waits {
-            ends: request.wait.map(|wait| self.clock.now() + wait),
-            first_lease: request.first_lease,
-            tokens: request.tokens,
-        };
+        let part = OwnPart::place_of(request, self.clock.now());
         let mut holds = self.holds.lock();
-        let is_there = match holds.get(node, child.owner) {
-            Some(own) if own.child.name == child.name => {
+        let is_there = match holds.same(node, child) {
+            Some(own) => {
                 own.part = part;
                 true
             }
-            _ => holds.set(
+            None => holds.set(
                 node,
                 Own {
                     child: child.clone(),
@@ -396,10 +390,4 @@ impl Inner {
         self.ends.notify_one();
         is_there
     }
-}
-
-fn busy(rank: &Rank, queued: bool) -> Acquired {
-    let mut busy = Busy::new(None, queued);
-    (busy.holder, busy.limit) = (rank.holder, rank.limit);
-    Acquired::Busy(busy)
 }

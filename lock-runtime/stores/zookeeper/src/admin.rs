@@ -1,11 +1,11 @@
 //! What people ask: who holds a key, and its end.
 
+use lock_store::ordered::KeyNode;
 use lock_store::rules::RankedRequest;
 use lock_store::{FoundHolder, LockFound, LockKey};
 
 use crate::connection::Live;
-use crate::holds::OwnPart;
-use crate::names::{Child, KeyNode};
+use crate::names::Child;
 use crate::store::{Carried, Inner};
 
 /// A list of holders is no longer.
@@ -32,11 +32,7 @@ impl Inner {
             let until = holds.kept_until(&node.child(&child.name))?;
             return Some(until - self.clock.now());
         }
-        let own = holds.get(node, child.owner)?;
-        match own.part {
-            OwnPart::Holds(ends) if own.child.name == child.name => Some(ends - self.clock.now()),
-            _ => None,
-        }
+        Some(holds.end_of(node, child)? - self.clock.now())
     }
 
     pub(crate) async fn holders(

@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use lock_store::ordered::{LiveConnection, gone, silent};
 use lock_store::{Clock, Instant, Link, Mutex, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::errors::{Fault, code, gone, silent};
+use crate::errors::{Fault, code};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SessionTrust;
 use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
@@ -104,6 +105,16 @@ impl Live {
     /// Until when no server can have ended the session.
     pub(crate) fn trusted_until(&self) -> Instant {
         self.trust.lock().until()
+    }
+}
+
+impl LiveConnection for Live {
+    fn link(&self) -> Link {
+        self.link
+    }
+
+    fn server(&self) -> &str {
+        &self.server
     }
 }
 

@@ -67,9 +67,12 @@ impl Store for ZooKeeperStore {
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
-            let request = &request;
-            let abandon = async |live: Arc<_>| self.0.abandon(&live, request).await;
-            self.carry_out(by, abandon).await
+            let abandon = async |live: Arc<_>| self.0.abandon(&live, &request).await;
+            let abandoned = self.carry_out(by, abandon).await;
+            if abandoned.is_err() {
+                self.0.keep_undoing(request);
+            }
+            abandoned
         })
     }
 
@@ -121,7 +124,7 @@ impl Store for ZooKeeperStore {
 
     fn connected(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let live = self.session.live(by).await?;
+            let live = self.session.connecting.live(by).await?;
             if self.settings.chroot.is_empty() {
                 return Ok(());
             }
@@ -152,7 +155,7 @@ impl Store for ZooKeeperStore {
     }
 
     fn is_connected(&self) -> bool {
-        self.session.live_now().is_some()
+        self.session.connecting.live_now().is_some()
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
@@ -160,11 +163,11 @@ impl Store for ZooKeeperStore {
     }
 
     fn link(&self) -> Link {
-        self.session.link()
+        self.session.connecting.link()
     }
 
     fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(async move { self.0.finish(by).await })
+        Box::pin(async move { self.burials.finish(by).await })
     }
 
     fn close(&self) {
@@ -172,7 +175,7 @@ impl Store for ZooKeeperStore {
     }
 
     fn is_closed(&self) -> bool {
-        self.session.is_closed()
+        self.session.connecting.is_closed()
     }
 }
 

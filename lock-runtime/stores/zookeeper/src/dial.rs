@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lock_store::timing::Timeouts;
-use lock_store::{Clock, Host, Instant, Staggered, StoreError};
+use futures_util::future::join_all;
+use lock_store::ordered::{Members, gone};
+use lock_store::{Clock, Host, Instant, StoreError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
 
 use crate::connection::message;
-use crate::errors::{code, gone, not_serving, of_code, silent};
+use crate::errors::{code, not_serving, of_code};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
 use crate::url::Settings;
 use crate::wire::{self, GivenSession, NodeRequest};
@@ -45,74 +46,26 @@ pub(crate) struct DialedSession {
     pub(crate) server: String,
 }
 
-type MemberAddress = (Host, SocketAddr);
-
 /// Makes connections.
 pub(crate) struct Dialer {
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
     pub(crate) clock: Clock,
-    pub(crate) timeouts: Timeouts,
-    /// With which host this client begins, so that clients spread over the servers.
-    pub(crate) begins: usize,
-    pub(crate) known: Staggered<MemberAddress>,
+    pub(crate) members: Members,
 }
 
 impl Dialer {
     /// A connection to one of the servers.
     pub(crate) async fn dial(&self, wanted: &Wanted) -> Result<DialedSession, StoreError> {
-        let limit = self.timeouts.connect;
-        let (addresses, mut errors) = self.addresses(self.clock.now() + limit).await;
-        let attempt = |(host, address): MemberAddress| {
-            let wanted = wanted.clone();
-            async move {
-                let by = self.clock.now() + limit;
-                let attempt = self.attempt(&host, address, &wanted);
-                let server = host.to_string();
-                self.clock
-                    .by(by, attempt)
-                    .await
-                    .unwrap_or_else(|| Err(silent(&server)))
-            }
-        };
-        match self
-            .known
-            .connect(addresses, limit, &self.clock, attempt)
-            .await
-        {
-            Ok(dialed) => Ok(dialed),
-            Err(failed) => {
-                errors.extend(failed);
-                let none = || gone(&self.settings.server, "it has no address");
-                Err(StoreError::of_all(errors).unwrap_or_else(none))
-            }
-        }
-    }
-
-    async fn addresses(&self, by: Instant) -> (Vec<MemberAddress>, Vec<StoreError>) {
-        let hosts = &self.settings.hosts;
-        let begins = self.begins % hosts.len().max(1);
-        let rotated = hosts.iter().cycle().skip(begins).take(hosts.len());
+        let by = self.clock.now() + self.members.limit();
         let resolve = |host: Host| async move {
             let found = lookup_host((host.name.clone(), host.port));
             let found = self.clock.by(by, found).await;
             (host, found)
         };
-        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
-        let all = futures_util::future::join_all(rotated.cloned().map(resolve)).await;
-        for (host, found) in all {
-            match found {
-                Some(Ok(found)) => {
-                    addresses.extend(found.map(|address| (host.clone(), address)));
-                }
-                Some(Err(error)) => {
-                    let why = format!("its name can't be resolved: {error}");
-                    errors.push(gone(&host.to_string(), &why));
-                }
-                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
-            }
-        }
-        (addresses, errors)
+        let found = join_all(self.members.in_turn().map(resolve)).await;
+        let attempt = async |host, address| self.attempt(&host, address, wanted).await;
+        self.members.connect(&self.clock, found, attempt).await
     }
 
     async fn attempt(

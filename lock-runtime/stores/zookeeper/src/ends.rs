@@ -7,20 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Instant;
+use lock_store::Acquire;
+use lock_store::ordered::KeyNode;
 
-use crate::names::{Child, KeyNode};
+use crate::names::Child;
 use crate::store::Inner;
 use crate::wire;
 
-/// The first pause after a deletion that has failed, and the limit of one and of a pause.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The limit of a reading.
 const LIMIT: Duration = Duration::from_secs(5);
 
 impl Inner {
     /// Ends what is over, until the client is closed.
     pub(crate) async fn end_in_time(self: Arc<Self>) {
-        while !self.session.is_closed() {
+        while !self.session.connecting.is_closed() {
             let changed = self.ends.notified();
             let next = self.holds.lock().next_end();
             match next {
@@ -36,39 +36,37 @@ impl Inner {
         }
     }
 
-    /// Deletes a node, in a task, as often as it takes. One of a session ends with it.
-    pub(crate) fn bury(self: &Arc<Self>, path: String, session: Option<i64>) {
-        let me = Arc::clone(self);
-        self.burials.send_modify(|burials| *burials += 1);
-        self.clock.spawn(async move {
-            let mut pause = PAUSE;
-            while !me.session.is_closed() && !me.try_bury(&path, session).await {
-                me.clock.sleep_until(me.clock.now() + pause).await;
-                pause = (pause * 2).min(LIMIT);
+    /// Undoes an acquire, in a task, as often as it takes. The engine tries that until a lease
+    /// would have ended, but what it leaves here lasts for as long as the client does.
+    pub(crate) fn keep_undoing(self: &Arc<Self>, request: Acquire) {
+        let (me, owner) = (Arc::clone(self), request.claim.owner);
+        let request = Arc::new(request);
+        self.burials.undo(owner, move |by| {
+            let (me, request) = (Arc::clone(&me), Arc::clone(&request));
+            async move {
+                let abandon = async |live: Arc<_>| me.abandon(&live, &request).await;
+                me.session.connecting.is_closed() || me.carry_out(by, abandon).await.is_ok()
             }
-            me.holds.lock().forget_buried(&path);
-            me.burials.send_modify(|burials| *burials -= 1);
         });
     }
 
-    async fn try_bury(&self, path: &str, session: Option<i64>) -> bool {
-        let by = self.clock.now() + LIMIT;
-        let Ok(live) = self.session.live(by).await else {
-            return false;
+    /// Deletes a node, in a task, as often as it takes. One of a session ends with it.
+    pub(crate) fn bury(self: &Arc<Self>, path: String, session: Option<i64>) {
+        let (me, buried, path) = (Arc::clone(self), Arc::clone(self), Arc::new(path));
+        let forgotten = Arc::clone(&path);
+        let attempt = move |by| {
+            let (me, path) = (Arc::clone(&me), Arc::clone(&path));
+            async move {
+                match me.session.connecting.live(by).await {
+                    Ok(live) if session.is_some_and(|session| session != live.session) => true,
+                    Ok(live) => me.delete(&live, &path).await.is_ok(),
+                    Err(_) => me.session.connecting.is_closed(),
+                }
+            }
         };
-        let is_over = session.is_some_and(|session| session != live.session);
-        is_over
-            || matches!(
-                self.clock.by(by, self.delete(&live, path)).await,
-                Some(Ok(_))
-            )
-    }
-
-    /// Waits until nothing is being deleted that nobody waits for.
-    pub(crate) async fn finish(&self, by: Instant) {
-        let mut burials = self.burials.subscribe();
-        let done = burials.wait_for(|burials| *burials == 0);
-        let _ = self.clock.by(by, done).await.is_some();
+        self.burials.repeat(attempt, move || {
+            buried.holds.lock().forget_buried(&forgotten);
+        });
     }
 
     /// Sees to it that what stays taken after a release ends.
@@ -85,7 +83,7 @@ impl Inner {
             self.holds.lock().keep(path.clone(), None);
             self.clock.spawn(async move {
                 let by = me.clock.now() + LIMIT;
-                let Ok(live) = me.session.live(by).await else {
+                let Ok(live) = me.session.connecting.live(by).await else {
                     me.holds.lock().unkeep(&path);
                     return;
                 };

@@ -1,5 +1,6 @@
 //! What ZooKeeper's errors mean to a client.
 
+use lock_store::ordered::{OperationFault, gone};
 use lock_store::{StoreError, StoreErrorKind};
 
 /// The server's numbers for errors.
@@ -31,18 +32,8 @@ const CUT_OFF: &str = "it may have no majority of its ensemble: see its log, and
                        servers";
 const ROOM: &str = "raise the quota of the chroot (`setquota`), or remove what is not needed";
 
-/// Why a request failed.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// The connection has ended. What was sent may have been carried out.
-    Lost(StoreError),
-    /// The server's number for it. It was not carried out.
-    Refused(i32),
-    /// It was not sent: nobody waits for it any more.
-    GivenUp,
-    /// The server's answer can't be read.
-    Unreadable,
-}
+/// Why a request failed. A server refuses with a number.
+pub(crate) type Fault = OperationFault<i32>;
 
 /// The error for the user.
 pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
@@ -91,11 +82,6 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
     }
 }
 
-/// The connection is gone, or there can be none.
-pub(crate) fn gone(server: &str, why: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
-}
-
 const NOT_SERVING: &str = "it closes connections at once: it serves nobody, as without a majority \
                            of its ensemble, or nobody more from this address \
                            (`maxClientCnxns`)";
@@ -108,9 +94,4 @@ pub(crate) fn not_serving(server: &str) -> StoreError {
 /// Whether a server has done so.
 pub(crate) fn is_not_serving(error: &StoreError) -> bool {
     error.detail().contains(NOT_SERVING)
-}
-
-pub(crate) fn silent(server: &str) -> StoreError {
-    let text = format!("{server}: it is slow, stands still, or has no majority");
-    StoreError::new(StoreErrorKind::Timeout, text)
 }

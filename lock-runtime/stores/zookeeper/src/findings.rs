@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use lock_store::ordered::{gone, silent};
 use lock_store::{Finding, Host, Instant, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
 use tokio::sync::oneshot;
 
-use crate::errors::{gone, silent};
 use crate::store::Inner;
 use crate::transport::Transport;
 
@@ -24,7 +24,7 @@ impl Inner {
         transport: &Transport,
         by: Instant,
     ) -> Result<Vec<ServerHealth>, StoreError> {
-        let live = self.session.live(by).await?;
+        let live = self.session.connecting.live(by).await?;
         // On the client's own runtime: the caller may have none.
         let ask = |host: &Host| {
             let (transport, host) = (transport.clone(), host.clone());
@@ -45,7 +45,7 @@ impl Inner {
         let mut servers = Vec::new();
         for (host, answer, round_trip) in answers {
             let mut health = ServerHealth::new(host.to_string());
-            health.reconnects = self.session.reconnects();
+            health.reconnects = self.session.connecting.reconnects();
             if live.server == health.address {
                 health.connected_for = self.clock.now() - live.since;
                 health.findings.extend(self.about_session(live.timeout));

@@ -7,11 +7,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use lock_store::ordered::in_a_task;
 use lock_store::{Answer, Failure, Mutex, StoreFuture};
-use tokio::sync::oneshot;
 
 use crate::connection::{Live, SentRequest};
-use crate::errors::{Fault, gone};
+use crate::errors::Fault;
 use crate::store::ZooKeeperStore;
 use crate::wire::NodeRequest;
 
@@ -50,39 +50,16 @@ impl GivenUp {
     }
 }
 
-/// Gives an operation up when it is dropped.
-struct Caller(GivenUp);
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.0.0.lock().is_given_up = true;
-    }
-}
-
 impl ZooKeeperStore {
     /// Carries an operation out in a task of the client.
-    pub(crate) fn in_a_task<T, F>(
-        &self,
-        operation: impl FnOnce(GivenUp) -> F + Send + 'static,
-    ) -> StoreFuture<'_, T>
+    pub(crate) fn in_a_task<T, F>(&self, operation: impl FnOnce(GivenUp) -> F) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
         F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
     {
-        Box::pin(async move {
-            let given_up = GivenUp::default();
-            let caller = Caller(given_up.clone());
-            let (answered, answer) = oneshot::channel();
-            let running = operation(given_up);
-            self.clock.spawn(async move {
-                let _ = answered.send(running.await);
-            });
-            let answer = answer.await;
-            drop(caller);
-            answer.unwrap_or_else(|_| {
-                let error = gone(&self.settings.server, "the client is closed");
-                Err(Failure::unknown(error, self.session.link()))
-            })
-        })
+        let given_up = GivenUp::default();
+        let running = operation(given_up.clone());
+        let give_up = move || given_up.0.lock().is_given_up = true;
+        in_a_task(&self.session.connecting, give_up, running)
     }
 }

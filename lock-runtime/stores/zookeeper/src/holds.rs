@@ -1,29 +1,12 @@
-//! What this client has in the queues: its own children, and when they are to end.
-//!
-//! No server ends a lease: a session lasts as long as its client lives. So the client itself ends
-//! its holds whose lease is over, and its places whose wait is.
+//! What this client has in the queues, and what keeps a key taken after a release.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
 
-use lock_store::{Instant, Owner};
+use lock_store::Instant;
+use lock_store::ordered::{KeyNode, OwnPart, OwnRequest, OwnRequests};
 
-use crate::names::{Child, KeyNode};
-
-/// What a child of ours is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnPart {
-    /// A hold, until this.
-    Holds(Instant),
-    /// A place, until its wait ends.
-    Waits {
-        ends: Option<Instant>,
-        /// The lease of the hold that is handed to it.
-        first_lease: Duration,
-        /// How many fencing tokens it is to have.
-        tokens: u32,
-    },
-}
+use crate::names::Child;
 
 /// The tokens of one transaction, of which there are [`WINDOW`](crate::tokens::WINDOW).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,32 +38,33 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    fn ends(&self) -> Option<Instant> {
-        match self.part {
-            OwnPart::Holds(ends) => Some(ends),
-            OwnPart::Waits { ends, .. } => ends,
-        }
-    }
-
     /// Its name, and the one that it may have by now.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = [Some(&self.child.name), self.renaming.as_ref()];
         names.into_iter().flatten().cloned().collect()
     }
-
-    pub(crate) fn waits(&self) -> bool {
-        matches!(self.part, OwnPart::Waits { .. })
-    }
 }
 
-type OwnName = (KeyNode, Owner);
+impl OwnRequest for Own {
+    type Child = Child;
+
+    fn child(&self) -> &Child {
+        &self.child
+    }
+
+    fn part(&mut self) -> &mut OwnPart {
+        &mut self.part
+    }
+
+    fn is(&self) -> OwnPart {
+        self.part
+    }
+}
 
 /// All of this client's.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    own: HashMap<OwnName, Own>,
-    /// The nodes of keys that wait for a change of this path.
-    watched: HashMap<String, Vec<KeyNode>>,
+    own: OwnRequests<Own>,
     /// Children of no owner, which keep a key taken for a while.
     kept: HashMap<String, Option<Instant>>,
     /// Children that have ended here and are being deleted. They may still be listed, and are
@@ -88,16 +72,26 @@ pub(crate) struct Holds {
     buried: HashSet<String>,
 }
 
-impl Holds {
-    pub(crate) fn get(&mut self, node: &KeyNode, owner: Owner) -> Option<&mut Own> {
-        self.own.get_mut(&(node.clone(), owner))
-    }
+impl Deref for Holds {
+    type Target = OwnRequests<Own>;
 
+    fn deref(&self) -> &OwnRequests<Own> {
+        &self.own
+    }
+}
+
+impl DerefMut for Holds {
+    fn deref_mut(&mut self) -> &mut OwnRequests<Own> {
+        &mut self.own
+    }
+}
+
+impl Holds {
     /// False if this child has ended.
     pub(crate) fn set(&mut self, node: &KeyNode, own: Own) -> bool {
         let is_there = !self.is_buried(&node.child(&own.child.name));
         if is_there {
-            self.own.insert((node.clone(), own.child.owner), own);
+            self.own.put(node, own);
         }
         is_there
     }
@@ -109,75 +103,6 @@ impl Holds {
     /// It is deleted.
     pub(crate) fn forget_buried(&mut self, path: &str) {
         self.buried.remove(path);
-    }
-
-    pub(crate) fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<Own> {
-        self.own.remove(&(node.clone(), owner))
-    }
-
-    /// Removes it if it is this child.
-    pub(crate) fn forget(&mut self, node: &KeyNode, child: &Child) {
-        let name = (node.clone(), child.owner);
-        if self
-            .own
-            .get(&name)
-            .is_some_and(|own| own.child.name == child.name)
-        {
-            self.own.remove(&name);
-        }
-    }
-
-    /// Whether there is a hold or a place.
-    pub(crate) fn has_own(&self) -> bool {
-        !self.own.is_empty()
-    }
-
-    /// The places at this key, in their order.
-    pub(crate) fn waiting(&self, node: &KeyNode) -> Vec<Child> {
-        let waits = self
-            .own
-            .iter()
-            .filter(|((at, _), own)| at == node && own.waits());
-        let mut waiting: Vec<Child> = waits.map(|(_, own)| own.child.clone()).collect();
-        waiting.sort_by(|one, other| one.place.order(other.place));
-        waiting
-    }
-
-    /// The keys at which there is a place.
-    pub(crate) fn awaited(&self) -> Vec<KeyNode> {
-        let waits = self.own.iter().filter(|(_, own)| own.waits());
-        let mut nodes: Vec<KeyNode> = Vec::new();
-        for ((node, _), _) in waits {
-            if !nodes.contains(node) {
-                nodes.push(node.clone());
-            }
-        }
-        nodes
-    }
-
-    /// A place at this key waits for a change of the path. False if one did before.
-    pub(crate) fn watch(&mut self, path: String, node: &KeyNode) -> bool {
-        let nodes = self.watched.entry(path).or_default();
-        let is_new = !nodes.contains(node);
-        if is_new {
-            nodes.push(node.clone());
-        }
-        is_new
-    }
-
-    /// The keys that waited for this.
-    pub(crate) fn changed(&mut self, path: &str) -> Vec<KeyNode> {
-        self.watched.remove(path).unwrap_or_default()
-    }
-
-    /// The connection is gone, and what was watched over it.
-    pub(crate) fn unwatch(&mut self) {
-        self.watched.clear();
-    }
-
-    /// The session is over, and all that was in it.
-    pub(crate) fn end_session(&mut self, session: i64) {
-        self.own.retain(|_, own| own.session != session);
     }
 
     /// This path keeps its key taken until then, if that is known yet.
@@ -206,33 +131,24 @@ impl Holds {
 
     /// When the next one ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
-        let own = self.own.values().filter_map(Own::ends);
-        own.chain(self.kept.values().copied().flatten()).min()
+        let kept = self.kept.values().copied().flatten();
+        kept.chain(self.own.next_end()).min()
     }
 
     /// Removes those that have ended: the paths of their children, with the session that they are
     /// of. Those without a session do not end by themselves.
     pub(crate) fn take_ended(&mut self, now: Instant) -> Vec<(String, Option<i64>)> {
-        let has_ended = |own: &Own| own.ends().is_some_and(|ends| ends <= now);
         let mut paths = Vec::new();
-        self.own.retain(|(node, _), own| {
-            let ended = has_ended(own);
-            if ended {
-                for name in own.names() {
-                    let path = node.child(&name);
-                    self.buried.insert(path.clone());
-                    paths.push((path, Some(own.session)));
-                }
+        for (node, own) in self.own.take_ended(now) {
+            for name in own.names() {
+                let path = node.child(&name);
+                self.buried.insert(path.clone());
+                paths.push((path, Some(own.session)));
             }
-            !ended
-        });
-        self.kept.retain(|path, until| {
-            let ended = until.is_some_and(|until| until <= now);
-            if ended {
-                paths.push((path.clone(), None));
-            }
-            !ended
-        });
+        }
+        let ended = |until: &mut Option<Instant>| until.is_some_and(|until| until <= now);
+        let kept = self.kept.extract_if(|_, until| ended(until));
+        paths.extend(kept.map(|(path, _)| (path, None)));
         paths
     }
 }
@@ -241,7 +157,7 @@ impl Holds {
 mod tests {
     use super::*;
     use crate::names::{ChildPlace, NodeLayout};
-    use lock_store::ClientId;
+    use lock_store::{ClientId, Owner};
 
     fn own(renaming: Option<String>) -> Own {
         let owner = Owner {

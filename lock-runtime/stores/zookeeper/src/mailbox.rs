@@ -96,12 +96,7 @@ impl Inner {
             Err(Fault::Refused(code::NO_NODE)) => return Ok(false),
             Err(fault) => return Err(fault),
         }
-        let namespace = message.key().namespace().unwrap_or(&self.namespace);
-        let letter = Letter {
-            namespace: namespace.to_string(),
-            message: message.clone(),
-        };
-        let Some(data) = letter.write() else {
+        let Some(data) = Letter::of(message, &self.namespace).write() else {
             return Ok(false);
         };
         let path = format!("{path}/m-");
@@ -117,7 +112,7 @@ impl Inner {
     pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
         let me = Arc::clone(self);
         self.clock.spawn(async move {
-            let Some(live) = me.session.live_now() else {
+            let Some(live) = me.session.connecting.live_now() else {
                 return;
             };
             let minded = match is_new {

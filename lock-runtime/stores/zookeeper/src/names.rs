@@ -3,6 +3,7 @@
 //! A child's name says what others go by, so that one listing decides: who asks, for which part of
 //! the key, and the place in the queue, which the server appends.
 
+use lock_store::ordered::{KeyNode, escaped_part, permits_in, text_of};
 use lock_store::{ClientId, LockKey, Namespace, Owner, Permits};
 
 /// The name of the node of the namespace without a name. No escaped name is like it.
@@ -10,21 +11,11 @@ const NAMELESS: &str = "%";
 /// ZooKeeper's own node at the root.
 const RESERVED: &str = "zookeeper";
 
-/// As one component of a path. Different names never become the same.
-///
-/// ZooKeeper refuses `/`, control characters, private and half characters, and the names `.` and
-/// `..`.
+/// As one component of a path. ZooKeeper refuses `/`, control characters, private and half
+/// characters, and the names `.` and `..`.
 fn escaped(name: &str) -> String {
     let is_dots = matches!(name, "." | "..");
-    let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        let is_plain = byte.is_ascii_graphic() && !matches!(byte, b'%' | b'/');
-        match is_plain && !is_dots {
-            true => text.push(byte.into()),
-            false => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
+    escaped_part(name, |_| !is_dots)
 }
 
 /// How nodes are named.
@@ -53,19 +44,6 @@ pub(crate) fn of_key(layout: NodeLayout, chroot: &str, own: &Namespace, key: &Lo
     let namespace = of_namespace(layout, chroot, key.namespace().unwrap_or(own));
     let path = format!("{namespace}/{}", escaped(key.as_str()));
     KeyNode { namespace, path }
-}
-
-/// The node of a key, and that of its namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct KeyNode {
-    pub(crate) namespace: String,
-    pub(crate) path: String,
-}
-
-impl KeyNode {
-    pub(crate) fn child(&self, name: &str) -> String {
-        format!("{}/{name}", self.path)
-    }
 }
 
 /// A request that holds a key or waits for it, by the name of its child.
@@ -123,7 +101,6 @@ impl Child {
 
 const BETWEEN: char = '~';
 const KEPT: &str = "kept";
-const WHOLE: &str = "x";
 
 /// What Curator's names begin and end with.
 const PROTECTED: &str = "_c_";
@@ -141,10 +118,7 @@ impl NodeLayout {
         if self == Self::Curator {
             return format!("{PROTECTED}{owner}-{kept}{LOCK}");
         }
-        let part = match permits {
-            None => WHOLE.to_owned(),
-            Some(Permits { count, of }) => format!("{count:x}.{of:x}"),
-        };
+        let part = text_of(permits);
         format!("{owner}{BETWEEN}{kept}{BETWEEN}{part}{BETWEEN}")
     }
 
@@ -176,16 +150,7 @@ fn native(name: &str) -> Option<Child> {
         KEPT => true,
         _ => return None,
     };
-    let permits = match parts.next()? {
-        WHOLE => None,
-        part => {
-            let (count, of) = part.split_once('.')?;
-            Some(Permits {
-                count: u32::from_str_radix(count, 16).ok()?,
-                of: u32::from_str_radix(of, 16).ok()?,
-            })
-        }
-    };
+    let permits = permits_in(parts.next()?)?;
     let place = ChildPlace(parts.next()?.parse().ok()?);
     parts.next().is_none().then(|| Child {
         name: name.to_owned(),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use lock_store::{ConfigError, Mutex, Staggered, Store, StoreContext};
-use tokio::sync::{Notify, mpsc, watch};
+use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::{ConfigError, Mutex, Store, StoreContext};
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
 use crate::dial::Dialer;
@@ -37,9 +38,7 @@ pub fn open(
         settings: Arc::clone(&settings),
         transport: transport.clone(),
         clock: clock.clone(),
-        timeouts,
-        begins: usize::try_from(client.0 & 0xffff).unwrap_or(0),
-        known: Staggered::default(),
+        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let holds = Arc::new(Mutex::default());
     let session = Session::new(dialer, listener.clone(), sender, Arc::clone(&holds));
@@ -56,8 +55,8 @@ pub fn open(
         listener,
         holds,
         ends: Notify::new(),
-        burials: watch::Sender::new(0),
-        looks: Mutex::default(),
+        burials: Burials::new(clock.clone()),
+        looks: Looks::default(),
         busy: Mutex::default(),
         given: Mutex::default(),
     });

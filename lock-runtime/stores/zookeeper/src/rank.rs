@@ -1,5 +1,8 @@
 //! Who holds a key and who waits, by the children of its node in their order.
 
+use std::cmp::Ordering;
+
+use lock_store::ordered::QueuedRequest;
 use lock_store::rules::{self, Rank, RankedRequest, is_part};
 use lock_store::{FoundHolder, LockFound, Owner, Permits};
 
@@ -18,7 +21,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(mut children: Vec<Child>, stat: Stat, is_foreign: bool) -> Self {
-        children.sort_by(|one, other| one.place.order(other.place));
+        children.sort_by(Child::order);
         Self {
             children,
             stat: Some(stat),
@@ -36,8 +39,7 @@ impl Listing {
 
     /// The children that hold the key.
     pub(crate) fn holding(&self) -> &[Child] {
-        let holding = rules::count_holding(&self.children);
-        self.children.get(..holding).unwrap_or_default()
+        rules::holding(&self.children)
     }
 
     pub(crate) fn found(&self) -> LockFound {
@@ -95,57 +97,22 @@ impl RankedRequest for Child {
     }
 }
 
+impl QueuedRequest for Child {
+    fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.place.order(other.place)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::names::{ChildPlace, NodeLayout};
     use lock_store::ClientId;
-    use lock_store::rules::{ChildStanding, Obstacle};
-
-    const READ: Option<Permits> = Some(Permits::READ);
-    const WRITE: Option<Permits> = Some(Permits::WRITE);
-
-    fn part(count: u32, of: u32) -> Option<Permits> {
-        Some(Permits { count, of })
-    }
-
-    fn listing(parts: &[Option<Permits>]) -> Listing {
-        let children = parts.iter().zip(0..).filter_map(|(permits, place)| {
-            let owner = Owner {
-                client: ClientId(1),
-                request: u64::try_from(place).unwrap_or(0),
-            };
-            let name = NodeLayout::Native.at_place(owner, *permits, false, ChildPlace(place));
-            NodeLayout::Native.child(&name)
-        });
-        let mut children: Vec<Child> = children.collect();
-        children.reverse();
-        Listing::new(children, Stat::default(), false)
-    }
-
-    /// For each child, whether it holds the key.
-    fn ranks(parts: &[Option<Permits>]) -> Vec<ChildStanding> {
-        let listing = listing(parts);
-        let rank = |child: &Child| listing.rank(child.permits, Some(child)).standing;
-        listing.children.iter().map(rank).collect()
-    }
-
-    fn watches(listing: &Listing, at: usize) -> Obstacle {
-        Obstacle::Child(listing.children[at].name.clone())
-    }
-
-    #[test]
-    fn the_first_holds_and_each_watches_the_one_before() {
-        let parts = [None, None, None];
-        let all = listing(&parts);
-        let expected = [
-            ChildStanding::Holds,
-            ChildStanding::Waits(watches(&all, 0)),
-            ChildStanding::Waits(watches(&all, 1)),
-        ];
-        assert_eq!(ranks(&parts), expected);
-        assert_eq!((all.holding().len(), all.found().waiting), (1, 2));
-    }
+    use lock_store::rules::ChildStanding;
 
     #[test]
     fn where_the_servers_counter_has_ended_nobody_holds() {
@@ -178,49 +145,5 @@ mod tests {
         let holds = all.iter().map(|standing| *standing == ChildStanding::Holds);
         assert_eq!(holds.collect::<Vec<_>>(), [true, false, false, false]);
         assert_eq!(holding, 1);
-    }
-
-    #[test]
-    fn readers_wait_for_the_writer_before_them_and_writers_for_all() {
-        let parts = [READ, READ, WRITE, READ, READ, WRITE];
-        let all = listing(&parts);
-        let expected = [
-            ChildStanding::Holds,
-            ChildStanding::Holds,
-            ChildStanding::Waits(watches(&all, 1)),
-            ChildStanding::Waits(watches(&all, 2)),
-            ChildStanding::Waits(watches(&all, 2)),
-            ChildStanding::Waits(watches(&all, 4)),
-        ];
-        assert_eq!(ranks(&parts), expected);
-    }
-
-    #[test]
-    fn a_part_that_does_not_fit_blocks_all_behind_it() {
-        let parts = [part(1, 3), part(3, 3), part(1, 3), part(1, 9)];
-        let all = listing(&parts);
-        let expected = [
-            ChildStanding::Holds,
-            ChildStanding::Waits(watches(&all, 0)),
-            ChildStanding::Waits(watches(&all, 1)),
-            ChildStanding::Waits(watches(&all, 2)),
-        ];
-        assert_eq!(ranks(&parts), expected);
-        assert_eq!(all.found().permits, part(1, 3));
-        let full = listing(&[part(2, 3), part(1, 3), part(1, 3), part(1, 3)]);
-        let watched = |at: usize| {
-            let child = &full.children[at];
-            full.rank(child.permits, Some(child)).standing
-        };
-        assert_eq!(watched(2), ChildStanding::Waits(Obstacle::Children));
-        assert_eq!(watched(3), ChildStanding::Waits(watches(&full, 2)));
-    }
-
-    #[test]
-    fn another_kind_conflicts_with_holders_and_lets_nobody_pass() {
-        let parts = [part(1, 1), None, part(1, 1)];
-        let standings = ranks(&parts);
-        assert_eq!(standings[1], ChildStanding::OtherKind);
-        assert!(matches!(standings[2], ChildStanding::Waits(_)));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lock_store::ordered::{KeyNode, OwnPart};
 use lock_store::rules::{ChildStanding, is_part};
 use lock_store::timing::trusted;
 use lock_store::{
@@ -11,8 +12,8 @@ use lock_store::{
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
-use crate::holds::{Own, OwnPart};
-use crate::names::{Child, KeyNode};
+use crate::holds::Own;
+use crate::names::Child;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind};
@@ -253,20 +254,12 @@ impl Inner {
         asked: Instant,
     ) -> Renewed {
         let now = self.clock.now();
-        {
-            let mut holds = self.holds.lock();
-            let own = holds.get(node, child.owner);
-            let Some(own) = own.filter(|own| own.child.name == child.name) else {
-                return Renewed::Gone;
-            };
-            let OwnPart::Holds(ends) = own.part else {
-                return Renewed::Gone;
-            };
-            if ends <= now {
-                return Renewed::Gone;
-            }
-            own.part = OwnPart::Holds(ends.max(now + renewal.lease));
+        let ends = now + renewal.lease;
+        let mut holds = self.holds.lock();
+        if holds.prolong(node, child, now, ends).is_none() {
+            return Renewed::Gone;
         }
+        drop(holds);
         self.ends.notify_one();
         let until = live.trusted_until();
         match until < asked + trusted(renewal.lease) {
@@ -306,30 +299,48 @@ impl Inner {
         permits: u32,
     ) -> Carried<Released> {
         let node = self.node(&claim.key);
-        let listing = self.list(live, &node, false).await?;
-        let mut rest = claim.clone();
-        if let Some(part) = &mut rest.permits {
-            part.count = permits.min(part.count);
-        }
-        // Before a repeat, or after one.
-        let held = self.held(live, &node, claim);
-        let Some(own) = held.or_else(|| self.held(live, &node, &rest)) else {
+        let Some(child) = self.to_shrink(live, &node, claim, permits).await? else {
             return Ok(Released::NotHeld);
-        };
-        let child = match listing.named(&own.child.name) {
-            Some(child) => child.clone(),
-            None => {
-                let renamed = self.renamed(live, &node, &listing, &rest, &own.child);
-                match renamed.await? {
-                    Some(child) => child,
-                    None => return Ok(Released::NotHeld),
-                }
-            }
         };
         let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
             return Ok(Released::Released);
         };
         part.count = permits;
+        self.rename(live, &node, child, part).await.map(said)
+    }
+
+    /// The child whose part is to become smaller: before a repeat, or after one. `None`: it is not
+    /// held.
+    async fn to_shrink(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        claim: &Claim,
+        permits: u32,
+    ) -> Carried<Option<Child>> {
+        let listing = self.list(live, node, false).await?;
+        let mut rest = claim.clone();
+        if let Some(part) = &mut rest.permits {
+            part.count = permits.min(part.count);
+        }
+        let held = self.held(live, node, claim);
+        let Some(own) = held.or_else(|| self.held(live, node, &rest)) else {
+            return Ok(None);
+        };
+        match listing.named(&own.child.name) {
+            Some(child) => Ok(Some(child.clone())),
+            None => self.renamed(live, node, &listing, &rest, &own.child).await,
+        }
+    }
+
+    /// Gives the child of a hold the name of this part, at its place. False: it is not held.
+    async fn rename(
+        &self,
+        live: &Live,
+        node: &KeyNode,
+        child: Child,
+        part: Permits,
+    ) -> Carried<bool> {
         let name = self
             .settings
             .layout
@@ -339,9 +350,8 @@ impl Inner {
         let both = wire::multi(&[wire::delete(&before), smaller]);
         let sent = {
             let mut holds = self.holds.lock();
-            let own = holds.get(&node, child.owner);
-            let Some(own) = own.filter(|own| own.child.name == child.name) else {
-                return Ok(Released::NotHeld);
+            let Some(own) = holds.same(node, &child) else {
+                return Ok(false);
             };
             // If the hold ends before the reply is there, it ends under both names. Sent while
             // this is locked, so that its end comes after this.
@@ -350,7 +360,7 @@ impl Inner {
         };
         let parts = sent.reply().await?.read(wire::parts)?;
         let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
-        let is_held = match self.holds.lock().get(&node, child.owner) {
+        let is_held = match self.holds.lock().get(node, child.owner) {
             Some(own) if own.child.name == child.name => {
                 own.renaming = None;
                 if is_done {
@@ -370,7 +380,7 @@ impl Inner {
             // It was ended under its name before.
             self.delete(live, &after).await?;
         }
-        Ok(said(is_done && is_held))
+        Ok(is_done && is_held)
     }
 }
 

@@ -6,17 +6,18 @@ use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
+use lock_store::ordered::{self, Burials, KeyNode, Looks};
 use lock_store::{
     Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
     StoreError, StoreErrorKind, SweepingMap,
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::base::first_base;
 use crate::connection::Live;
-use crate::errors::{Fault, code, of_code, silent};
+use crate::errors::{Fault, code, of_code};
 use crate::holds::{GivenTokens, Holds};
-use crate::names::{self, Child, KeyNode, NodeLayout};
+use crate::names::{self, Child, NodeLayout};
 use crate::rank::Listing;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -55,10 +56,10 @@ pub(crate) struct Inner {
     pub(crate) holds: Arc<Mutex<Holds>>,
     /// Wakes the task that ends what is over.
     pub(crate) ends: Notify,
-    /// How many nodes are being deleted that nobody waits for.
-    pub(crate) burials: watch::Sender<usize>,
-    /// The keys that are looked at, and whether they have changed since.
-    pub(crate) looks: Mutex<HashMap<KeyNode, bool>>,
+    /// What is being deleted that nobody waits for.
+    pub(crate) burials: Burials,
+    /// The keys that are looked at.
+    pub(crate) looks: Looks,
     /// The keys that were taken when they were last asked for.
     pub(crate) busy: Mutex<SweepingMap<KeyNode, Instant>>,
     /// The fencing tokens that this client has given, by the nodes of their bases.
@@ -113,34 +114,14 @@ impl Inner {
     where
         F: Future<Output = Carried<T>>,
     {
-        let mut unknown = None;
-        loop {
-            let live = match self.session.live(by).await {
-                Ok(live) => live,
-                Err(error) => return Err(Failure::new(error, unknown)),
-            };
-            let link = live.link;
-            let server = live.server.clone();
-            match self.clock.by(by, operation(live)).await {
-                Some(Ok(value)) => return Ok(Answer::new(value, link)),
-                None => return Err(Failure::unknown(silent(&server), link)),
-                Some(Err(Fault::Lost(error))) if self.clock.now() >= by => {
-                    return Err(Failure::unknown(error, link));
-                }
-                Some(Err(Fault::Lost(_))) => unknown = Some(link),
-                Some(Err(Fault::Refused(code))) => {
-                    // Of several requests, others may have been carried out.
-                    return Err(Failure::unknown(of_code(code, &server), link));
-                }
-                // To nobody.
-                Some(Err(Fault::GivenUp)) => return Err(Failure::unknown(silent(&server), link)),
-                Some(Err(Fault::Unreadable)) => {
-                    let text = format!("{server}: its answer can't be read");
-                    let error = StoreError::new(StoreErrorKind::Refused, text);
-                    return Err(Failure::unknown(error, link));
-                }
+        let refused = |why: Option<i32>, server: &str| match why {
+            Some(why) => of_code(why, server),
+            None => {
+                let text = format!("{server}: its answer can't be read");
+                StoreError::new(StoreErrorKind::Refused, text)
             }
-        }
+        };
+        ordered::carry_out(&self.session.connecting, by, operation, refused).await
     }
 
     /// The children of a key's node. With `watch`, whoever waits there hears of the next change.

@@ -1,5 +1,6 @@
 //! Several keys at once: one transaction makes a child for each of them.
 
+use lock_store::ordered::KeyNode;
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
@@ -7,7 +8,6 @@ use crate::acquire::MadeChild;
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::names::KeyNode;
 use crate::rank::Listing;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};

@@ -10,12 +10,12 @@
 //! since 1970, so that tokens go on above those that another engine has given.
 
 use lock_store::Owner;
+use lock_store::ordered::KeyNode;
 
 use crate::base::base_in;
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
 use crate::holds::{GivenTokens, ZxidWindow};
-use crate::names::KeyNode;
 use crate::store::{Carried, Inner};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::{KeyNode, SessionNews};
 use lock_store::rules::{ChildStanding, Obstacle};
 use lock_store::timing::trusted;
 use lock_store::{HandedOver, Trust};
@@ -9,10 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
-use crate::holds::OwnPart;
-use crate::names::{Child, KeyNode};
+use crate::names::Child;
 use crate::rank::Listing;
-use crate::session::News;
 use crate::store::{Carried, Inner};
 use crate::wire;
 
@@ -29,7 +28,7 @@ impl Drop for Registered<'_> {
         if self.path.is_empty() {
             return;
         }
-        let nodes = self.inner.holds.lock().changed(&self.path);
+        let nodes = self.inner.holds.lock().take_watchers(&self.path);
         if let Some(me) = self.inner.me.upgrade().filter(|_| self.looks) {
             nodes.into_iter().for_each(|node| me.look(node));
         }
@@ -81,30 +80,30 @@ impl Inner {
     }
 
     /// Hears what the session tells, until the client is closed.
-    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<News>) {
+    pub(crate) async fn attend(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<SessionNews>) {
         while let Some(news) = news.recv().await {
             match news {
-                News::Changed(path) if path == self.own_mailbox() => self.mind_mailbox(false),
-                News::Changed(path) => {
-                    let nodes = self.holds.lock().changed(&path);
+                SessionNews::Changed(path) if path == self.own_mailbox() => {
+                    self.mind_mailbox(false)
+                }
+                SessionNews::Changed(path) => {
+                    let nodes = self.holds.lock().take_watchers(&path);
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Up => {
+                SessionNews::Up => {
                     self.mind_mailbox(true);
-                    let nodes = {
-                        let mut holds = self.holds.lock();
-                        holds.unwatch();
-                        holds.awaited()
-                    };
+                    let nodes = self.holds.lock().unwatch();
                     for node in nodes {
                         self.look(node);
                     }
                 }
-                News::Closed => return,
-                News::Over(session, link) => {
-                    self.holds.lock().end_session(session);
+                SessionNews::Closed => return,
+                SessionNews::Over(session, link) => {
+                    let mut holds = self.holds.lock();
+                    holds.retain(|own| own.session != session);
+                    drop(holds);
                     if let Some(listener) = self.listener.upgrade() {
                         listener.on_lost(link);
                     }
@@ -115,36 +114,18 @@ impl Inner {
 
     /// Looks at a key at which this client waits, in a task: one at a time for each key.
     fn look(self: &Arc<Self>, node: KeyNode) {
-        let is_looked_at = {
-            let mut looks = self.looks.lock();
-            match looks.get_mut(&node) {
-                Some(again) => {
-                    *again = true;
-                    true
-                }
-                None => {
-                    looks.insert(node.clone(), false);
-                    false
-                }
-            }
-        };
-        if is_looked_at {
+        if !self.looks.begin(&node) {
             return;
         }
         let me = Arc::clone(self);
         self.clock.spawn(async move {
             loop {
-                if let Some(live) = me.session.live_now() {
+                if let Some(live) = me.session.connecting.live_now() {
                     // If it fails, the next connection looks at all keys.
                     let _ = me.serve(&live, &node).await;
                 }
-                let mut looks = me.looks.lock();
-                match looks.get_mut(&node) {
-                    Some(again) if *again => *again = false,
-                    _ => {
-                        looks.remove(&node);
-                        return;
-                    }
+                if !me.looks.goes_on(&node) {
+                    return;
                 }
             }
         });
@@ -204,27 +185,13 @@ impl Inner {
         listing: &Listing,
         sent: lock_store::Instant,
     ) -> Carried<()> {
-        let (before, held, first_lease, tokens) = {
-            let mut holds = self.holds.lock();
-            let own = holds.get(node, child.owner);
-            let Some(own) = own.filter(|own| own.child.name == child.name) else {
-                return Ok(());
-            };
-            let OwnPart::Waits {
-                first_lease,
-                tokens,
-                ..
-            } = own.part
-            else {
-                return Ok(());
-            };
-            let before = own.part;
-            own.part = OwnPart::Holds(self.clock.now() + first_lease);
-            (before, own.part, first_lease, tokens)
+        let handed = self.holds.lock().hand_over(node, child, self.clock.now());
+        let Some(handed) = handed else {
+            return Ok(());
         };
         self.signal(live, node, child);
         self.ends.notify_one();
-        let token = match tokens {
+        let token = match handed.tokens {
             0 => None,
             tokens => {
                 let is_shared = child.permits.is_some();
@@ -235,19 +202,14 @@ impl Inner {
                     Ok(None) => return Ok(()),
                     Err(fault) => {
                         // Nobody was told. So it waits on, and is told by the next look.
-                        let mut holds = self.holds.lock();
-                        if let Some(own) = holds.get(node, child.owner)
-                            && own.child.name == child.name
-                            && own.part == held
-                        {
-                            own.part = before;
-                        }
+                        self.holds.lock().take_back(node, child, &handed);
+                        self.ends.notify_one();
                         return Err(fault);
                     }
                 }
             }
         };
-        let until = live.trusted_until().min(sent + trusted(first_lease));
+        let until = live.trusted_until().min(sent + trusted(handed.first_lease));
         if let Some(listener) = self.listener.upgrade() {
             let grant = HandedOver::new(child.owner, token, Trust::Until(until));
             drop(listener.on_granted(grant));

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::verbs::{Two, is_granted, owner, request};
 use crate::{Backend, eventually};
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
+use lock_store::{Instant, Queue};
 
 super::on_every_store!(
     a_store_that_stands_still_is_unavailable_and_never_busy,
@@ -11,6 +13,7 @@ super::on_every_store!(
     a_store_that_crashed_is_unavailable_and_used_again_when_it_is_back,
     those_who_wait_go_on_when_a_store_that_stood_still_goes_on,
     a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_back,
+    what_an_undo_could_not_end_ends_all_the_same,
 );
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -167,5 +170,28 @@ async fn a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_
     for client in [leader, other] {
         client.shutdown(Duration::ZERO).await;
     }
+    store.until_empty().await;
+}
+
+/// The acquire and its undo are sent to a store that stands still, and the undo is not repeated:
+/// what the acquire makes when the store goes on is not to stay for as long as its client lives.
+async fn what_an_undo_could_not_end_ends_all_the_same(store: Backend) {
+    let two = Two::new(&store);
+    assert!(is_granted(
+        two.acquire(owner(0, 1), false, Queue::Join).await
+    ));
+    two.release(owner(0, 1)).await;
+    assert!(store.pause());
+    let lost = request(owner(0, 2), false, Queue::Barge);
+    let soon = || Instant::now() + Duration::from_millis(200);
+    let own = &two.stores[0];
+    assert!(own.acquire(lost.clone(), soon()).await.is_err());
+    assert!(own.abandon(lost, soon()).await.is_err());
+    store.resume();
+    eventually("the store serves again", async || {
+        let by = Instant::now() + Duration::from_secs(1);
+        own.ping(by).await.is_ok()
+    })
+    .await;
     store.until_empty().await;
 }

@@ -20,6 +20,7 @@ super::on_every_store!(
     a_dead_reader_vanishes_with_its_own_lease,
     a_live_reader_holds_a_writer_up_after_a_dead_one_has_vanished,
     a_writer_behind_a_dead_reader_enters_soon_after_the_last_live_one,
+    a_writer_waits_for_the_longest_of_the_leases_of_dead_readers,
     readers_are_renewed_each_by_itself,
     a_waiting_writer_that_gives_up_or_is_dropped_lets_the_readers_behind_it_in_at_once,
     a_waiting_writer_whose_client_is_gone_holds_no_reader_up,
@@ -287,6 +288,23 @@ async fn a_writer_behind_a_dead_reader_enters_soon_after_the_last_live_one(store
     let took = released.elapsed();
     assert!(took < Duration::from_millis(700), "{took:?}");
     assert!(writer.is_held());
+}
+
+async fn a_writer_waits_for_the_longest_of_the_leases_of_dead_readers(store: Backend) {
+    let (a, b, c) = (
+        store.client().await,
+        store.client().await,
+        store.client().await,
+    );
+    let lease = OF_THE_DEAD;
+    let from = Instant::now();
+    let shorter = read(&a).lease(lease / 3).acquire().await.unwrap();
+    let longer = read(&b).lease(lease).acquire().await.unwrap();
+    let writer = write(&c).acquire().await.unwrap();
+    let took = from.elapsed();
+    assert!(took >= lease, "{took:?}");
+    assert!(took < lease + Duration::from_millis(800), "{took:?}");
+    assert!(writer.is_held() && !shorter.is_held() && !longer.is_held());
 }
 
 async fn readers_are_renewed_each_by_itself(store: Backend) {

@@ -350,7 +350,7 @@ impl RecordingStore {
         };
         let listener = self.listener.lock().unwrap();
         let ended = Ended::new(LockKey::from(key), owner, 1);
-        listener.as_ref().unwrap().freed(ended);
+        listener.as_ref().unwrap().on_freed(ended);
     }
 
     /// Another client asks who holds this key.

@@ -35,6 +35,6 @@ async fn what_comes_after_the_end_of_the_client_s_runtime_is_not_waited_for() {
     drop(task);
     undo.send(release());
     assert_eq!(undo.pending(), 1);
-    undo.drained().await;
+    undo.until_drained().await;
     assert_eq!(undo.pending(), 1);
 }

@@ -116,7 +116,7 @@ fn who_is_not_the_first_need_only_heed_an_answer_and_what_it_was_given() {
     ] {
         assert_eq!(late(&Signal::new(doing)), overdue, "{doing:?}");
         let given = Signal::new(doing);
-        drop(given.granted(grant()));
+        drop(given.on_granted(grant()));
         assert!(late(&given), "{doing:?}");
     }
 }
@@ -128,12 +128,12 @@ fn what_was_used_is_not_taken_and_what_was_taken_is_not_used() {
     assert!(signal.claim() && signal.claim());
     assert!(signal.skip().is_none());
     let signal = Signal::new(Doing::Sleeps(Instant::now()));
-    drop(signal.granted(grant()));
+    drop(signal.on_granted(grant()));
     let taken = signal.skip();
     assert!(taken.is_some_and(|taken| !taken.is_unanswered && taken.asked.is_none()));
     assert!(signal.was_skipped() && !signal.claim());
     // It hears of this, and of nothing that comes later.
-    drop(signal.granted(grant()));
+    drop(signal.on_granted(grant()));
     signal.recheck();
     let inbox = signal.take();
     assert!(inbox.skipped && inbox.granted.is_none() && !inbox.recheck);
@@ -154,7 +154,7 @@ fn the_command_of_a_waiter_that_is_skipped_is_known() {
 #[test]
 fn an_inbox_is_emptied_once() {
     let signal = Signal::new(Doing::Sleeps(Instant::now()));
-    drop(signal.granted(grant()));
+    drop(signal.on_granted(grant()));
     assert!(signal.take().granted.is_some());
     assert!(signal.take().granted.is_none());
     assert!(!signal.filled.load(Ordering::Acquire));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use lock_store::{Failure, Instant, Link, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Failure, Instant, Link, Listener, Mutex, StoreError, StoreErrorKind};
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::slot_map::{self, SlotMap};
@@ -296,11 +296,7 @@ impl Cluster {
                 Err(error) => {
                     tracing::debug!(%error, "no node of the cluster reports its map of slots")
                 }
-                Ok(()) => {
-                    if let Some(listener) = cluster.context.listener.upgrade() {
-                        listener.recheck();
-                    }
-                }
+                Ok(()) => cluster.context.listener.recheck(),
             }
         });
     }

@@ -75,26 +75,28 @@ impl Cluster {
                 clock.sleep_until(now + pause).await;
             }
             pause = (2 * pause).max(REDIRECT_PAUSE);
-            match redirect {
-                Redirect::Moved(to) => {
-                    self.note_moved(slot, &to);
-                    (address, asking) = (to, false);
-                }
-                Redirect::Ask(to) => {
-                    self.note_moving(slot, now);
-                    (address, asking) = (to, true);
-                }
-                Redirect::Elsewhere => {
-                    self.note_moving(slot, now);
-                    (address, asking) = (self.next_owner(slot, by).await?, false);
-                }
-                // Ask the slot's owner in the map: it may have all keys by now, or may still have
-                // them.
-                Redirect::TryAgain => {
-                    self.note_moving(slot, now);
-                    (address, asking) = (self.owner(slot, by).await?, false);
-                }
-            }
+            asking = matches!(redirect, Redirect::Ask(_));
+            address = self.follow(redirect, slot, by, now).await?;
+        }
+    }
+
+    /// Where to send the command next.
+    async fn follow(
+        &self,
+        redirect: Redirect,
+        slot: u16,
+        by: Instant,
+        now: Instant,
+    ) -> Result<Arc<ServerAddress>, Failure> {
+        match &redirect {
+            Redirect::Moved(to) => self.note_moved(slot, to),
+            _ => self.note_moving(slot, now),
+        }
+        match redirect {
+            Redirect::Ask(to) | Redirect::Moved(to) => Ok(to),
+            Redirect::Elsewhere => self.next_owner(slot, by).await,
+            // Ask the slot's owner in the map: it may have all keys by now, or may still have them.
+            Redirect::TryAgain => self.owner(slot, by).await,
         }
     }
 

@@ -1,22 +1,20 @@
-//! Batches for several locks: one command if it can name all keys. In a cluster, one command for
-//! each slot, all at once.
+//! Batches for several locks that one command can't name: in a cluster, one command for each slot,
+//! all at once. And renewals, which are one command if they can.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use lock_store::{
-    Answer, Failure, Instant, Link, LockKey, Release, Released, Renewal, Renewed, StoreFuture,
-};
+use lock_store::{Answer, Failure, Instant, Link, LockKey, Renewal, Renewed, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, reply};
 
 /// The outcome of each part of a batch, in the order of the batch.
-struct BatchOutcomes<T> {
-    outcomes: Vec<Result<T, Failure>>,
+pub(super) struct BatchOutcomes<T> {
+    pub(super) outcomes: Vec<Result<T, Failure>>,
     /// The link that all answers came over.
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl RedisStore {
@@ -39,34 +37,9 @@ impl RedisStore {
         Ok(Answer::new(renewed_each(parts.outcomes)?, parts.link))
     }
 
-    pub(crate) async fn release_batch(
-        &self,
-        requests: Vec<Release>,
-        by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
-        let batch: Vec<&Release> = requests.iter().collect();
-        if self.is_together(batch.iter().map(|request| &request.claim.key)) {
-            return self.release_together(&batch, by).await;
-        }
-        let parts = self.by_slot(
-            &requests,
-            |request| &request.claim.key,
-            |group| Box::pin(async move { self.release_together(&group, by).await }),
-        );
-        let parts = parts.await;
-        let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
-        Ok(Answer::new(released?, parts.link))
-    }
-
-    /// True if one command can name all these keys.
-    pub(crate) fn is_together<'k>(&self, mut keys: impl Iterator<Item = &'k LockKey>) -> bool {
-        let first = keys.next().map(|key| self.slot(key));
-        keys.all(|key| Some(self.slot(key)) == first)
-    }
-
     /// Runs a batch slot by slot. `run` gets the requests of one slot, and answers each of them in
     /// order.
-    async fn by_slot<'r, R, T: Clone>(
+    pub(super) async fn by_slot<'r, R, T: Clone>(
         &self,
         batch: &'r [R],
         key: impl Fn(&R) -> &LockKey,

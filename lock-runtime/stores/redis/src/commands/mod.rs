@@ -1,12 +1,10 @@
 //! Each command for a lock: how it is written and what its reply means, beside the Lua script that
 //! it runs.
 
-mod abandon;
 mod acquire;
 mod acquire_all;
 mod batch;
 mod fence;
-mod force_release;
 mod inspect;
 mod latch;
 mod leave_free;
@@ -17,5 +15,4 @@ mod release;
 pub(crate) mod renew;
 pub(crate) mod required_rights;
 pub(crate) mod rights;
-mod shrink;
-mod tell;
+pub(crate) mod tell;

@@ -1,26 +1,49 @@
-//! The script that ends holds and hands their locks to the next in the queue.
+//! The scripts that end holds, or parts of them, and hand their locks to the next in the queue.
 
 use std::time::Duration;
 
 use lock_store::{
-    Answer, Failure, Instant, LockKey, Release, Released, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, StoreError,
+    StoreErrorKind,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
+use super::acquire::rest_of_place;
 use crate::errors::maybe_carried_out;
 use crate::names::Shown;
-use crate::scripts;
+use crate::resp::Command;
+use crate::scripts::{self, Text};
 use crate::store::RedisStore;
 use crate::transport::request::Request;
-use crate::wire::{Reply, WrongType, leaves_more, millis, permits, released};
+use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, released};
 
 /// How much longer a release may take if the server is slow but answers. To repeat it would only
 /// add to the work of such a server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
+    /// Ends holds: one command if it can name all keys.
+    pub(crate) async fn release_batch(
+        &self,
+        requests: Vec<Release>,
+        by: Instant,
+    ) -> Result<Answer<Vec<Released>>, Failure> {
+        let batch: Vec<&Release> = requests.iter().collect();
+        if self.is_together(batch.iter().map(|request| &request.claim.key)) {
+            return self.release_together(&batch, by).await;
+        }
+        let parts = self.by_slot(
+            &requests,
+            |request| &request.claim.key,
+            |group| Box::pin(async move { self.release_together(&group, by).await }),
+        );
+        let parts = parts.await;
+        let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
+        Ok(Answer::new(released?, parts.link))
+    }
+
     /// Ends holds of one slot.
-    pub(crate) async fn release_together(
+    async fn release_together(
         &self,
         requests: &[&Release],
         by: Instant,
@@ -79,9 +102,69 @@ impl RedisStore {
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
-}
 
-impl RedisStore {
+    /// Gives back some permits of a hold.
+    pub(crate) async fn shrink_to(
+        &self,
+        claim: Claim,
+        rest: u32,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let end = |command: &mut Command| {
+            command
+                .arg(Shown(claim.owner))
+                .arg(permits(claim.permits))
+                .arg(rest)
+                .arg(self.channels(&claim.key));
+        };
+        let reply = self.one_that_frees(by, &scripts::SHRINK, &claim.key, end);
+        Ok(reply.await?.map(released))
+    }
+
+    /// Leaves the queue, or ends a grant that came meanwhile.
+    pub(crate) async fn abandon_request(
+        &self,
+        request: Acquire,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let key = &request.claim.key;
+        let end = |command: &mut Command| {
+            command
+                .arg(Shown(request.claim.owner))
+                .arg(rest_of_place(&request))
+                .arg(self.channels(key))
+                .arg(permits(request.claim.permits));
+        };
+        let reply = self.one_that_frees(by, &scripts::ABANDON, key, end);
+        Ok(reply.await?.map(released))
+    }
+
+    /// Ends every hold of a lock.
+    pub(crate) async fn force_release_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<bool>>, Failure> {
+        let end = |command: &mut Command| _ = command.arg(self.channels(&key));
+        let reply = self.one_that_frees(by, &scripts::FORCE_RELEASE, &key, end);
+        Ok(reply.await?.map(|value| value.ok().map(is_done)))
+    }
+
+    /// Runs a script that frees a lock or a part of it, and serves the waiters that it has left.
+    async fn one_that_frees(
+        &self,
+        by: Instant,
+        script: &'static Text,
+        key: &LockKey,
+        arguments: impl FnOnce(&mut Command),
+    ) -> Result<Reply<i64>, Failure> {
+        let reply: Reply<i64> = self.one(by, script, key, arguments).await?;
+        if let Ok(reply) = reply.value {
+            self.serve_the_rest(key, reply, by).await;
+        }
+        Ok(reply)
+    }
+
     /// Serves the waiters that a script has left. Each script serves few of them, to stay short. If
     /// this fails, they get their turn when one of them asks again.
     pub(crate) async fn serve_the_rest(&self, key: &LockKey, mut reply: i64, by: Instant) {

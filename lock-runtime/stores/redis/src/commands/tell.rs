@@ -1,9 +1,13 @@
 //! `PUBLISH`: messages from this client to another.
 
+use std::borrow::Borrow;
+use std::slice;
+
 use lock_store::{ClientId, ClientMessage, Instant, LockKey, Namespace, StoreError};
 
 use crate::resp::Command;
 use crate::store::RedisStore;
+use crate::transport::client_channels::ClientChannels;
 use crate::transport::messages::Written;
 use crate::transport::request::Request;
 
@@ -25,27 +29,38 @@ impl RedisStore {
         Ok(reply.value.is_ok_and(|heard| heard > 0))
     }
 
-    /// Makes the client hear others in a view's namespace, as long as the view is used.
     pub(crate) fn hear_view(&self, key: &LockKey) {
-        if let Some(channel) = self.use_view(key) {
-            self.servers.hear(&channel);
-        }
+        hear_view(slice::from_ref(self), key);
     }
+}
 
-    /// The channel of a view that was not in use.
-    pub(crate) fn use_view(&self, key: &LockKey) -> Option<String> {
-        self.channels_of_client.as_ref()?.use_view(key)
+/// Makes the client hear others in a view's namespace, over all of these servers, as long as the
+/// view is used. The servers of a client share the list of channels.
+pub(crate) fn hear_view(servers: &[impl Borrow<RedisStore>], key: &LockKey) {
+    if let Some(channels) = channels(servers)
+        && let Some(channel) = channels.use_view(key)
+    {
+        let each = servers.iter();
+        each.for_each(|one| one.borrow().servers.hear(&channel));
     }
+}
 
-    /// Ends the subscriptions of views that are not used any more. True if some are left.
-    pub(crate) fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        let Some(channels) = &self.channels_of_client else {
-            return false;
-        };
-        let unused = channels.take_unused(has_any);
-        if !unused.is_empty() {
-            self.servers.forget(&unused);
-        }
-        channels.has_views()
+/// Ends the subscriptions of views that are not used any more. True if some are left.
+pub(crate) fn forget_unused_views(
+    servers: &[impl Borrow<RedisStore>],
+    has_any: &dyn Fn(&Namespace) -> bool,
+) -> bool {
+    let Some(channels) = channels(servers) else {
+        return false;
+    };
+    let unused = channels.take_unused(has_any);
+    if !unused.is_empty() {
+        let each = servers.iter();
+        each.for_each(|one| one.borrow().servers.forget(&unused));
     }
+    channels.has_views()
+}
+
+fn channels(servers: &[impl Borrow<RedisStore>]) -> Option<&ClientChannels> {
+    servers.first()?.borrow().channels_of_client.as_deref()
 }

@@ -1,12 +1,13 @@
 //! Settings and states that endanger locks: asked of each server, reported, and logged once.
 
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use futures_util::future::join_all;
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 use redis::RedisError;
 
-use super::config_get::{self, CONFIG_GET_SAVE};
 use super::findings_log::no_answer;
-use super::time::{self, TIME};
 use crate::commands::rights::{Rights, if_allowed};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
 use crate::resp::Command;
@@ -18,6 +19,8 @@ use crate::transport::connected::Connected;
 use crate::transport::proof::{DEAF, KNOWN_WITHIN};
 
 const INFO: &str = "INFO";
+const TIME: &str = "TIME";
+const CONFIG_GET_SAVE: &str = "CONFIG GET save";
 
 impl RedisStore {
     /// Asks every server that has locks. Findings are logged the first time. If a cluster's master
@@ -52,7 +55,6 @@ impl RedisStore {
     }
 }
 
-/// Asks one server.
 async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
     // A server that refuses `PING` is not healthy, whatever else it answers.
@@ -62,7 +64,7 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
     let mut findings = Vec::new();
     let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
 
-    match time::difference(up, rights.allow(TIME)).await? {
+    match clock_difference(up, rights.allow(TIME)).await? {
         Some((difference, is_ahead)) if difference > CLOCK_TOLERANCE => {
             findings.push(Finding::clock_difference(difference, is_ahead));
         }
@@ -78,7 +80,7 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
             replicas = connected.and_then(|count| count.parse().ok());
             evicting(&info, &mut findings);
             if !info.is("aof_enabled", "1") {
-                match config_get::ask_save(up, rights.allow(CONFIG_GET_SAVE)).await? {
+                match saves_snapshots(up, rights.allow(CONFIG_GET_SAVE)).await? {
                     None => findings.push(Finding::SnapshotsUnknown),
                     Some(false) => findings.push(Finding::NoPersistence),
                     Some(true) => {}
@@ -131,4 +133,35 @@ fn replication(
     {
         findings.push(Finding::too_few_replicas(policy.count, connected));
     }
+}
+
+/// The minimum difference between its clock and this machine's, and true if its clock is ahead.
+async fn clock_difference(
+    up: &Connected,
+    may: bool,
+) -> Result<Option<(Duration, bool)>, RedisError> {
+    // The wall clock, for once: no lock depends on this.
+    let now = || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap_or_default()
+    };
+    let sent = now();
+    let time: Option<(u64, u32)> = if_allowed(up, may, &Command::new(TIME)).await?;
+    let answered = now();
+    Ok(time.map(|(seconds, micros)| {
+        let server = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        match server > answered {
+            true => (server - answered, true),
+            false => (sent.saturating_sub(server), false),
+        }
+    }))
+}
+
+/// Whether it saves snapshots, which `INFO` does not tell. `None` if the user may not ask: the
+/// permission also covers `requirepass` and `masterauth`, so no client should be given it for this.
+async fn saves_snapshots(up: &Connected, may: bool) -> Result<Option<bool>, RedisError> {
+    let mut save = Command::new("CONFIG");
+    save.arg("GET").arg("save");
+    let save: Option<HashMap<String, String>> = if_allowed(up, may, &save).await?;
+    Ok(save.map(|save| !save.values().all(String::is_empty)))
 }

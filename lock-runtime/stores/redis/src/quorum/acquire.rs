@@ -8,9 +8,10 @@ use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Inst
 
 use super::majority::too_few;
 use super::round::Round;
-use super::store::{LINK, QuorumStore};
+use super::store::{QuorumStore, said};
 use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
+use crate::commands::tell::hear_view;
 use crate::errors::without_effect;
 use crate::random;
 
@@ -53,51 +54,36 @@ impl Met {
     }
 }
 
-fn answer(value: Acquired) -> Answer<Acquired> {
-    Answer::new(value, LINK)
-}
-
 impl QuorumStore {
     pub(super) async fn acquire(
         &self,
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        self.hear_view(&request.claim.key);
+        hear_view(&self.nodes, &request.claim.key);
         let owner = request.claim.owner;
-        let previous = request.instead_of;
-        let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
-        if let Some((before, previous)) = previous {
-            self.end_hold(&previous, by).await?;
-            // No request asks for it any more. The quorum still ends what servers carry out late.
-            self.forget(before, &previous);
+        if self.end_earlier(request, by).await? {
             // Others have their turn first.
-            return Ok(answer(Acquired::busy(Some(Duration::ZERO), false)));
-        }
-        if let Some(earlier) = self.round_of(owner) {
-            self.undo(&earlier, by).await;
+            return Ok(said(Acquired::busy(Some(Duration::ZERO), false)));
         }
         let started = self.clock.now();
         let (mut splits, mut met) = (0, Met::default());
         loop {
             let began = self.clock.now();
-            let round = Round::new(
-                self.next_owner(owner.request),
-                request.claim.key.clone(),
-                self.nodes.len(),
-                began + request.lease,
-            );
+            let (round_owner, until) = (self.next_owner(owner.request), began + request.lease);
+            let key = request.claim.key.clone();
+            let round = Round::new(round_owner, key, self.nodes.len(), until);
             // From here on the round may have parts. A caller that drops this future abandons the
             // owner, and so the round.
             self.keep(owner, &round);
             let verdict = match self.run_and_confirm(&round, request, by).await {
-                Ok(granted) => return Ok(answer(Acquired::Granted(granted))),
+                Ok(granted) => return Ok(said(Acquired::Granted(granted))),
                 Err(verdict) => verdict,
             };
             self.forget(owner, &round);
             // Servers that refused need not be asked, so a busy lock is reported at once.
             self.undo(&round, by).await;
-            return Ok(answer(match met.note(verdict) {
+            let busy = match met.note(verdict) {
                 QuorumVerdict::Granted { .. }
                 | QuorumVerdict::Split
                 | QuorumVerdict::Perhaps { .. } => {
@@ -111,19 +97,35 @@ impl QuorumStore {
                         continue;
                     }
                     // Counted from the start of this request, which may be long ago.
-                    let remaining = Some(now.saturating_duration_since(started) + pause);
-                    Acquired::busy(remaining, false)
+                    Busy::new(Some(now.saturating_duration_since(started) + pause), false)
                 }
                 QuorumVerdict::Busy { remaining, holder } => {
                     let mut busy = Busy::new(remaining, false);
                     busy.holder = holder;
-                    Acquired::Busy(busy)
+                    busy
                 }
-                QuorumVerdict::Conflict => Acquired::Conflict,
+                QuorumVerdict::Conflict => return Ok(said(Acquired::Conflict)),
                 // The quorum itself ends what the round left.
                 QuorumVerdict::Failed(error) => return Err(without_effect(error)),
-            }));
+            };
+            return Ok(said(Acquired::Busy(busy)));
         }
+    }
+
+    /// Ends what earlier attempts of this request have taken. True if it was a hold.
+    async fn end_earlier(&self, request: &Acquire, by: Instant) -> Result<bool, Failure> {
+        if let Some(before) = request.instead_of
+            && let Some(previous) = self.round_of(before)
+        {
+            self.end_hold(&previous, by).await?;
+            // No request asks for it any more. The quorum still ends what servers carry out late.
+            self.forget(before, &previous);
+            return Ok(true);
+        }
+        if let Some(earlier) = self.round_of(request.claim.owner) {
+            self.undo(&earlier, by).await;
+        }
+        Ok(false)
     }
 
     /// The grant of a majority, with a token that a majority keeps if one is asked for; or why

@@ -8,6 +8,7 @@ use lock_store::{
 };
 
 use super::store::{LINK, QuorumStore, said};
+use crate::commands::tell::forget_unused_views;
 use crate::errors::without_effect;
 
 const SHARES: &str = "\
@@ -173,7 +174,7 @@ impl Store for QuorumStore {
     }
 
     fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        Self::forget_unused_views(self, has_any)
+        forget_unused_views(&self.nodes, has_any)
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -54,6 +54,12 @@ impl QuorumStore {
             }
         });
         let (mut servers, mut silent, mut failed) = (BTreeMap::new(), 0, None);
+        let mut fails = |at: usize, error: StoreError| {
+            let name = self.members.name(at);
+            let server = no_answer(name, error.to_string());
+            (silent, failed) = (silent + 1, Some(error.of(name)));
+            server
+        };
         let (mut heard, mut until) = (0, by);
         while let Some(Some((at, said))) = self.clock.by(until, asked.recv()).await {
             heard += 1;
@@ -61,47 +67,41 @@ impl QuorumStore {
                 until = by.min(self.clock.now() + OTHERS);
             }
             asking.remove(&at);
-            let Some(said) = said else { continue };
-            let name = self.members.name(at);
-            let server = said.map(|said| said.into_iter().next());
-            let server = match server {
-                Ok(Some(server)) => server,
-                Ok(None) => continue,
-                Err(error) => {
-                    silent += 1;
-                    let server = no_answer(name, error.to_string());
-                    failed = Some(error.of(name));
-                    server
-                }
+            let server = match said {
+                Some(Ok(said)) => said.into_iter().next(),
+                Some(Err(error)) => Some(fails(at, error)),
+                None => None,
             };
-            servers.insert(at, server);
+            servers.extend(server.map(|server| (at, server)));
         }
         for at in asking {
-            let (name, error) = (self.members.name(at), errors::no_self_description());
-            servers.insert(at, no_answer(name, error.to_string()));
-            (silent, failed) = (silent + 1, Some(error.of(name)));
+            servers.insert(at, fails(at, errors::no_self_description()));
         }
         if let (true, Some(error)) = (silent == servers.len(), failed) {
             return Err(error);
         }
+        self.log_each(&mut servers).await;
+        Ok(servers.into_values().collect())
+    }
+
+    /// Logs what was found, and that a server does not answer: each of the two once, and nothing
+    /// after the findings.
+    async fn log_each(&self, servers: &mut BTreeMap<usize, ServerHealth>) {
         let mut logged = self.logged.lock().await;
-        for (at, server) in &mut servers {
-            let answers = server.role != Role::Unknown;
+        for (at, server) in servers {
             if !self.members.rejoin_after().is_zero() {
                 let kept = [Finding::NoPersistence, Finding::SnapshotsUnknown];
                 server.findings.retain(|one| !kept.contains(one));
             }
-            let now = match answers {
-                true => FindingsLogged::Findings,
-                false => FindingsLogged::NoAnswer,
+            let now = match server.role {
+                Role::Unknown => FindingsLogged::NoAnswer,
+                _ => FindingsLogged::Findings,
             };
-            // Log each of the two once, and nothing after the findings.
             if logged[*at] != now && logged[*at] != FindingsLogged::Findings {
                 server.log();
                 logged[*at] = now;
             }
         }
-        Ok(servers.into_values().collect())
     }
 
     /// True if the findings of all servers were logged.

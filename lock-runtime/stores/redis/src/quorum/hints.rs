@@ -30,7 +30,6 @@ pub(super) struct Hints {
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
 
-/// Listens to one server.
 #[derive(Debug)]
 pub(super) struct ServerListener {
     at: usize,
@@ -82,30 +81,22 @@ impl Listener for ServerListener {
     }
 
     fn recheck(&self) {
-        if let Some(listener) = self.hints.listener.upgrade() {
-            listener.recheck();
-        }
+        self.hints.listener.recheck();
     }
 
     fn connected(&self, server: &str) {
-        if let Some(listener) = self.hints.listener.upgrade() {
-            listener.connected(server);
-        }
+        self.hints.listener.connected(server);
     }
 
     fn disconnected(&self, server: &str, error: &StoreError) {
-        if let Some(listener) = self.hints.listener.upgrade() {
-            listener.disconnected(server, error);
-        }
+        self.hints.listener.disconnected(server, error);
     }
 
     fn on_message(&self, message: ClientMessage) {
-        if let Some(listener) = self.hints.listener.upgrade() {
-            listener.on_message(message);
-        }
+        self.hints.listener.on_message(message);
     }
 
-    fn freed(&self, mut ended: Ended) {
+    fn on_freed(&self, mut ended: Ended) {
         let hints = &self.hints;
         if !hints.is_free(self.at, ended.owner) {
             return;
@@ -120,9 +111,7 @@ impl Listener for ServerListener {
             if !wait.is_zero() {
                 clock.sleep_until(clock.now() + wait).await;
             }
-            if let Some(listener) = listener.upgrade() {
-                listener.freed(ended);
-            }
+            listener.on_freed(ended);
         });
     }
 }

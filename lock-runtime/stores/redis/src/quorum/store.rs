@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, LockKey, Mutex,
-    Namespace, Owner, StoreError, StoreErrorKind, SweepingMap,
+    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, Mutex, Owner,
+    StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
 use tokio::sync::{mpsc, watch};
@@ -120,32 +120,6 @@ impl QuorumStore {
             return Ok(());
         }
         Err(too_few(&self.members, self.nodes.len(), &failures))
-    }
-
-    /// Makes the client hear others in a view's namespace, as long as the view is used.
-    pub(super) fn hear_view(&self, key: &LockKey) {
-        // All servers share the list of channels.
-        let first = self.nodes.first().and_then(|node| node.use_view(key));
-        if let Some(channel) = first {
-            self.nodes
-                .iter()
-                .for_each(|node| node.servers.hear(&channel));
-        }
-    }
-
-    /// Ends the subscriptions of views that are not used any more. True if some are left.
-    pub(super) fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        // All servers share the list of channels.
-        let channels = self.nodes.first();
-        let Some(channels) = channels.and_then(|node| node.channels_of_client.as_ref()) else {
-            return false;
-        };
-        let unused = channels.take_unused(has_any);
-        if !unused.is_empty() {
-            let nodes = self.nodes.iter();
-            nodes.for_each(|node| node.servers.forget(&unused));
-        }
-        channels.has_views()
     }
 
     pub(super) fn majority(&self) -> usize {

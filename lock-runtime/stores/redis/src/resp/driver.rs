@@ -23,11 +23,9 @@ const SLACK: Duration = Duration::from_millis(10);
 
 /// What a connection has to say besides replies.
 pub(crate) trait ConnectionEvents: Send + 'static {
-    /// A message came on this channel.
     fn on_message(&self, channel: &[u8], message: &[u8]);
     /// The server ended the subscription of this channel on its own.
     fn on_unsubscribed(&self, channel: &[u8]);
-    /// A reply is late.
     fn on_late(&self);
     /// The connection has ended, by itself.
     fn on_end(&self, error: &RedisError);

@@ -6,7 +6,6 @@ use redis::ConnectionInfo;
 
 use lock_store::escaped;
 
-/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ServerAddress {
     pub(crate) host: String,

@@ -78,7 +78,7 @@ pub(crate) async fn dial(
         }
         greeted => greeted.map_err(|error| unreached::refused(&error, &session))?,
     }
-    progress.replied();
+    progress.note_reply();
     Ok(Dialed {
         connection,
         driver: Arc::new(driver),

@@ -21,7 +21,6 @@ impl Info {
         Command::new("INFO")
     }
 
-    /// The value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

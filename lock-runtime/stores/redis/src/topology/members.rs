@@ -31,7 +31,6 @@ pub(crate) struct Members {
     known: Mutex<Vec<Option<KnownRun>>>,
 }
 
-/// The run of one member.
 #[derive(Clone, Debug)]
 struct KnownRun {
     id: String,

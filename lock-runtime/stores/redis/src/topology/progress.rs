@@ -84,10 +84,10 @@ impl Progress {
     }
 
     /// The server has replied, so both sides agree about TLS.
-    pub(crate) fn replied(&self) {
+    pub(crate) fn note_reply(&self) {
         self.replied.store(true, Ordering::Relaxed);
         if let Some(whole) = &self.whole {
-            whole.replied();
+            whole.note_reply();
         }
     }
 

@@ -21,7 +21,6 @@ const OF_CLUSTER: [&str; 3] = ["replicas", "replicas_timeout", "map"];
 /// The default port of sentinels.
 const SENTINEL_PORT: u16 = 26379;
 
-/// A parsed store URL.
 pub(crate) struct StoreUrl {
     /// The scheme begins with `rediss`.
     #[cfg(feature = "tls")]
@@ -93,7 +92,7 @@ impl StoreUrl {
             _ => None,
         };
         let addresses = map.map(AddressMap::read).transpose()?;
-        let parts = || UrlParts::of(each, rest, insecure);
+        let parts = || UrlParts::of(rest, each == "rediss", insecure);
         let topology = match (each, kind) {
             ("redis+unix", None) => socket(rest, options)?,
             ("redis" | "rediss", None) => server(&parts()?, options)?,

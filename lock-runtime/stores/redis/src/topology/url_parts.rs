@@ -4,10 +4,10 @@
 use lock_store::ConfigError;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
-use crate::secrets::remember;
+use crate::server_text::remember;
 
 /// The form of each kind of URL.
 pub(super) const FORMS: &str = "\
@@ -21,8 +21,7 @@ pub(super) const FORMS: &str = "\
 
 /// The parts of a URL that names hosts.
 pub(super) struct UrlParts<'u> {
-    /// `redis` or `rediss`.
-    scheme: &'u str,
+    is_tls: bool,
     /// `user:password@`, or nothing.
     user: &'u str,
     pub(super) hosts: Vec<&'u str>,
@@ -32,7 +31,7 @@ pub(super) struct UrlParts<'u> {
 }
 
 impl<'u> UrlParts<'u> {
-    pub(super) fn of(scheme: &'u str, rest: &'u str, insecure: bool) -> Result<Self, ConfigError> {
+    pub(super) fn of(rest: &'u str, is_tls: bool, insecure: bool) -> Result<Self, ConfigError> {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let at = authority.rfind('@').map_or(0, |at| at + 1);
         let (user, hosts) = authority.split_at(at);
@@ -53,7 +52,7 @@ impl<'u> UrlParts<'u> {
             })?;
         }
         Ok(Self {
-            scheme,
+            is_tls,
             user,
             hosts,
             path,
@@ -85,8 +84,18 @@ impl<'u> UrlParts<'u> {
                 "in the store's URL, the database behind the last `/` is no number; {FORMS}"
             )));
         }
-        let fragment = if self.insecure { "#insecure" } else { "" };
-        connection_info(&format!("{}://{user}{host}/{db}{fragment}", self.scheme))
+        let info = connection_info(&format!("redis://{user}{host}/{db}"))?;
+        let addr = match info.addr() {
+            // The crate itself need not speak TLS: `dial` does.
+            ConnectionAddr::Tcp(host, port) if self.is_tls => ConnectionAddr::TcpTls {
+                host: host.clone(),
+                port: *port,
+                insecure: self.insecure,
+                tls_params: None,
+            },
+            addr => addr.clone(),
+        };
+        Ok(info.set_addr(addr))
     }
 }
 
@@ -197,7 +206,7 @@ mod tests {
             ("h1,u:canary@h2", "once, before the first host"),
             ("user:canary", "the `@host` is missing"),
         ] {
-            let error = UrlParts::of("redis", rest, false).map(drop).unwrap_err();
+            let error = UrlParts::of(rest, false, false).map(drop).unwrap_err();
             let said = error.to_string();
             assert!(said.contains(says), "{rest}: {said}");
             assert!(!said.contains("canary"), "{said}");
@@ -209,7 +218,7 @@ mod tests {
             ("0.0.0.0/", "to listen on"),
             ("u:%ffcanary@h/", "no UTF-8"),
         ] {
-            let parts = UrlParts::of("redis", rest, false).unwrap();
+            let parts = UrlParts::of(rest, false, false).unwrap();
             let said = parts.each(parts.path).map(drop).unwrap_err().to_string();
             assert!(said.contains(says), "{rest}: {said}");
             assert!(!said.contains("canary"), "{said}");
@@ -223,7 +232,7 @@ mod tests {
             "käse.de",
             "127.0.0.1:6379/0",
         ] {
-            let parts = UrlParts::of("redis", rest, false).unwrap();
+            let parts = UrlParts::of(rest, false, false).unwrap();
             assert_eq!(parts.each(parts.path).unwrap().len(), 1, "{rest}");
         }
     }

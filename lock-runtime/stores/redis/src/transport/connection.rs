@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Failure, Instant, Link, Mutex, ServerHealth, StoreError, StoreErrorKind};
+use lock_store::{
+    Failure, Instant, Link, Listener, Mutex, ServerHealth, StoreError, StoreErrorKind,
+};
 use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -113,7 +115,6 @@ impl Connection {
         Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// Reads the connection, if it is up.
     fn with_up<T>(&self, read: impl FnOnce(&Arc<Connected>) -> T) -> Option<T> {
         match &*self.state.borrow() {
             ConnectionState::Up(up) => Some(read(up)),
@@ -177,11 +178,10 @@ impl Connection {
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
         }
-        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
-        {
+        if let ConnectionState::Up(up) = before {
             let text = "the connection is not needed any more";
             let error = StoreError::new(StoreErrorKind::Disconnected, text);
-            listener.disconnected(&up.address(), &error);
+            self.context.listener.disconnected(&up.address(), &error);
         }
     }
 

@@ -75,7 +75,7 @@ impl ForeignChannels {
         channel: &[u8],
         link: Link,
         clock: &Clock,
-        listener: Option<&dyn Listener>,
+        listener: &dyn Listener,
     ) -> bool {
         let Ok(channel) = std::str::from_utf8(channel) else {
             return false;
@@ -91,15 +91,12 @@ impl ForeignChannels {
             }
             (one.keys.clone(), one.owner)
         };
-        let Some(listener) = listener else {
-            return true;
-        };
         if let Some(owner) = owner {
             drop(listener.on_granted(HandedOver::new(owner, None, Trust::Ask(link))));
             return true;
         }
         for key in keys {
-            listener.freed(Ended::new(key, NOBODY, 1));
+            listener.on_freed(Ended::new(key, NOBODY, 1));
         }
         true
     }

@@ -18,7 +18,7 @@ use crate::resp::ConnectionEvents;
 /// of a channel. Otherwise a message of one node may be older than a reply of another.
 pub(crate) type IsSoleGranter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// ConnectionEvents one connection.
+/// What one connection says, for those whom it concerns.
 pub(super) struct PushHandler {
     pub(super) link: Link,
     pub(super) listener: Weak<dyn Listener>,
@@ -38,30 +38,26 @@ impl ConnectionEvents for PushHandler {
         }
         if Prefix::is_of_client(channel) {
             // Nothing else comes this way, and no grant.
-            let message = self.of_client(channel, payload);
-            if let (Some(message), Some(listener)) = (message, self.listener.upgrade()) {
-                listener.on_message(message);
+            if let Some(message) = self.of_client(channel, payload) {
+                self.listener.on_message(message);
             }
             return;
         }
         if !Prefix::is_freed(channel) {
-            return self.granted(channel, payload);
+            return self.on_granted(channel, payload);
         }
         // Over any connection: it is a hint.
-        let heard = (messages::ended(payload), self.listener.upgrade());
-        if let (Some(mut ended), Some(listener)) = heard {
+        if let Some(mut ended) = messages::ended(payload) {
             let namespace = Prefix::namespace_of_freed(channel);
             ended.key = ended.key.in_namespace(namespace);
-            listener.freed(ended);
+            self.listener.on_freed(ended);
         }
     }
 
     /// Its slot went to another node. Who waits there finds it.
     fn on_unsubscribed(&self, channel: &[u8]) {
         self.subscriptions.forget_ended(channel);
-        if let Some(listener) = self.listener.upgrade() {
-            listener.recheck();
-        }
+        self.listener.recheck();
     }
 
     fn on_late(&self) {
@@ -81,8 +77,7 @@ impl PushHandler {
     /// Passes a message of another library on.
     fn is_foreign(&self, channel: &[u8]) -> bool {
         self.foreign.as_ref().is_some_and(|(channels, clock)| {
-            let listener = self.listener.upgrade();
-            channels.hear(channel, self.link, clock, listener.as_deref())
+            channels.hear(channel, self.link, clock, &self.listener)
         })
     }
 
@@ -91,7 +86,7 @@ impl PushHandler {
         self.channels.as_ref()?.read(channel, payload)
     }
 
-    fn granted(&self, channel: &[u8], payload: &[u8]) {
+    fn on_granted(&self, channel: &[u8], payload: &[u8]) {
         // A message over a connection that was replaced, or from a node that has lost the slot, may
         // be older than the replies that count now.
         let current = self.connection.upgrade();
@@ -100,13 +95,15 @@ impl PushHandler {
         if !current || !believed() {
             return;
         }
-        let granted = (messages::granted(payload), self.listener.upgrade());
-        if let (Some((owner, token)), Some(listener)) = granted {
+        if let Some((owner, token)) = messages::granted(payload) {
             let trust = match self.messages_are_hints {
                 true => Trust::Ask(self.link),
                 false => Trust::Order(self.link),
             };
-            drop(listener.on_granted(HandedOver::new(owner, token, trust)));
+            drop(
+                self.listener
+                    .on_granted(HandedOver::new(owner, token, trust)),
+            );
         }
     }
 }

@@ -29,22 +29,19 @@ enum Action {
 
 impl Request {
     pub(crate) fn command(command: Command) -> Self {
-        Self {
-            action: Action::Command(command),
-            channel: None,
-            behind: None,
-            divisible: false,
-            is_repeated: false,
-            patience: None,
-        }
+        Self::of(Action::Command(command))
     }
 
     pub(crate) fn script(script: &'static Form, arguments: impl FnOnce(&mut Command)) -> Self {
         let mut by_hash = Command::new("EVALSHA");
         by_hash.arg(script.hash());
         arguments(&mut by_hash);
+        Self::of(Action::Script(script, by_hash))
+    }
+
+    fn of(action: Action) -> Self {
         Self {
-            action: Action::Script(script, by_hash),
+            action,
             channel: None,
             behind: None,
             divisible: false,

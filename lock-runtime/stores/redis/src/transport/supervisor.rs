@@ -80,6 +80,17 @@ struct Supervisor {
     addresses: Addresses,
 }
 
+/// What stays from one connection to the next.
+#[derive(Default)]
+struct Past {
+    /// What the next one should listen on.
+    channels: Vec<String>,
+    /// The next one, if it is there.
+    replacement: Option<Box<MadeConnection>>,
+    /// True after the warning that no messages come.
+    is_told: bool,
+}
+
 /// Why a connection is left.
 enum Left {
     Broken(StoreError),
@@ -87,7 +98,6 @@ enum Left {
     Replaced(Box<MadeConnection>),
 }
 
-/// A connection.
 struct MadeConnection {
     up: Connected,
     /// Where it leads.
@@ -99,84 +109,98 @@ struct MadeConnection {
 impl Supervisor {
     async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>) {
         let clock = &self.context.clock;
-        let (mut failures, mut channels) = (0_u32, Vec::new());
-        let (mut replacement, mut is_told) = (None, false);
+        let (mut failures, mut past) = (0_u32, Past::default());
         loop {
-            let Some(shared) = self.connection.upgrade() else {
-                return;
-            };
-            let attempt = match replacement.take() {
-                Some(made) => Ok(made),
-                None => self.attempt(&channels).await,
+            let attempt = match past.replacement.take() {
+                Some(made) => Ok(*made),
+                None => self.attempt(&past.channels).await,
             };
             let error = match attempt {
-                Ok(MadeConnection {
-                    up,
-                    reached,
-                    is_tried,
-                }) => {
-                    let (link, server) = (up.link, up.address());
-                    let connection = up.connection.clone();
-                    tracing::debug!(link = link.0, %server, "connected to the lock store");
-                    self.with_listener(|listener| listener.connected(&server));
-                    let subscriptions = Arc::clone(&up.subscriptions);
-                    shared.bring_up(up);
-                    shared.hear_all();
-                    let denied = Arc::clone(&shared.denied);
-                    drop(shared);
-                    self.recheck();
+                Ok(made) => {
                     let up_since = clock.now();
-                    let left = self.until_left(link, reached, &subscriptions, &mut reports);
-                    let refused = refusal(self.tried(&connection), is_tried, &denied, clock);
-                    let proof = Proof {
-                        connection: &connection,
-                        subscriptions: &subscriptions,
-                        context: &self.context,
-                        server: &server,
-                    };
-                    let left = tokio::select! {
-                        left = left => left,
-                        error = refused => self.leave(link, error.of(&server)),
-                        never = proof.find(&mut is_told) => match never {},
-                    };
-                    let Some(left) = left else {
-                        return;
-                    };
-                    let error = match left {
-                        Left::Broken(error) => error,
-                        Left::Replaced(made) => {
-                            tracing::warn!(
-                                link = link.0, %server,
-                                "the connection to the lock store stayed silent and is replaced"
-                            );
-                            let silent = stayed_silent();
-                            self.with_listener(|listener| listener.disconnected(&server, &silent));
-                            replacement = Some(*made);
+                    let error = match self.keep(made, &mut past, &mut reports).await {
+                        None => return,
+                        Some(Left::Broken(error)) => error,
+                        Some(Left::Replaced(made)) => {
+                            past.replacement = Some(made);
                             continue;
                         }
                     };
-                    channels = self.channels(&subscriptions);
                     if clock.now() > up_since + BACKOFF_MAX {
                         failures = 0;
                     }
-                    tracing::warn!(
-                        link = link.0, %error, %server,
-                        "the connection to the lock store is replaced"
-                    );
-                    self.with_listener(|listener| listener.disconnected(&server, &error));
-                    self.recheck();
                     error
                 }
                 Err(error) => error,
             };
             failures = failures.saturating_add(1);
             let backoff = backoff(failures);
-            if let Some(shared) = self.connection.upgrade() {
-                tracing::debug!(%error, ?backoff, "connecting to the lock store again soon");
-                shared.stay_down(error);
-            }
+            tracing::debug!(%error, ?backoff, "connecting to the lock store again soon");
+            let Some(shared) = self.connection.upgrade() else {
+                return;
+            };
+            shared.stay_down(error);
+            drop(shared);
             self.rest(jittered(backoff)).await;
         }
+    }
+
+    /// Brings a connection up, and watches it until it is left. `None`: nobody needs one any more.
+    async fn keep(
+        &self,
+        made: MadeConnection,
+        past: &mut Past,
+        reports: &mut mpsc::UnboundedReceiver<Report>,
+    ) -> Option<Left> {
+        let MadeConnection {
+            up,
+            reached,
+            is_tried,
+        } = made;
+        let shared = self.connection.upgrade()?;
+        let (link, server) = (up.link, up.address());
+        let connection = up.connection.clone();
+        tracing::debug!(link = link.0, %server, "connected to the lock store");
+        self.context.listener.connected(&server);
+        let subscriptions = Arc::clone(&up.subscriptions);
+        shared.bring_up(up);
+        shared.hear_all();
+        let denied = Arc::clone(&shared.denied);
+        drop(shared);
+        self.context.listener.recheck();
+        let (tried, clock) = (self.tried(&connection), &self.context.clock);
+        let proof = Proof {
+            connection: &connection,
+            subscriptions: &subscriptions,
+            context: &self.context,
+            server: &server,
+        };
+        let left = tokio::select! {
+            left = self.until_left(link, reached, &subscriptions, reports) => left,
+            error = refusal(tried, is_tried, &denied, clock) => self.leave(link, error.of(&server)),
+            never = proof.find(&mut past.is_told) => match never {},
+        }?;
+        match &left {
+            Left::Broken(error) => {
+                past.channels = self.channels(&subscriptions);
+                tracing::warn!(
+                    link = link.0, %error, %server,
+                    "the connection to the lock store is replaced"
+                );
+                self.context.listener.disconnected(&server, error);
+                self.context.listener.recheck();
+            }
+            Left::Replaced(_) => {
+                tracing::warn!(
+                    link = link.0, %server,
+                    "the connection to the lock store stayed silent and is replaced"
+                );
+                let text = "the connection stayed silent";
+                let silent = StoreError::new(StoreErrorKind::Timeout, text);
+                self.context.listener.disconnected(&server, &silent);
+            }
+        }
+        Some(left)
     }
 
     /// Leaves the server alone for `backoff`, or for less if somebody waits for a connection.
@@ -319,7 +343,7 @@ impl Supervisor {
                             let channels = self.channels(subscriptions);
                             let doubted = &reached.dialed.connection;
                             another = Some(Box::pin(async move {
-                                self.replacement(doubted, &channels).await
+                                self.make_replacement(doubted, &channels).await
                             }));
                         }
                     }
@@ -346,7 +370,7 @@ impl Supervisor {
     }
 
     /// Another connection, if that is there before a sign of life of this one.
-    async fn replacement(
+    async fn make_replacement(
         &self,
         doubted: &RespConnection,
         channels: &[String],
@@ -367,16 +391,6 @@ impl Supervisor {
         // The question may stand behind a thousand commands.
         let is_silent = doubted.reads() == reads;
         (is_silent && !is_alive).then_some(made)
-    }
-
-    fn recheck(&self) {
-        self.with_listener(|listener| listener.recheck());
-    }
-
-    fn with_listener(&self, tell: impl FnOnce(&dyn Listener)) {
-        if let Some(listener) = self.context.listener.upgrade() {
-            tell(&*listener);
-        }
     }
 }
 
@@ -424,10 +438,6 @@ async fn sign_of_life(over: &RespConnection) {
     if answer.is_err_and(|error| errors::kind(&error) == StoreErrorKind::Disconnected) {
         pending::<()>().await;
     }
-}
-
-fn stayed_silent() -> StoreError {
-    StoreError::new(StoreErrorKind::Timeout, "the connection stayed silent")
 }
 
 /// Between half and all of the back-off, another time at each attempt.

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use lock_store::{
-    Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, Failure, ForeignNames,
-    FoundHolder, Holder, Instant, Link, LockFound, LockKey, Logged, Owner, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreErrorKind, StoreFuture,
+    Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
+    Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Store,
+    StoreErrorKind, StoreFuture,
 };
 use tokio_postgres::Row;
 
@@ -26,7 +26,7 @@ const KEPT: &str = ":kept";
 
 /// Locks in ShedLock's table.
 pub(crate) struct ShedLockTable {
-    postgres: Arc<PostgresStore>,
+    store: Arc<PostgresStore>,
     /// What stands before the owner, where ShedLock writes its host.
     host: String,
     names: ForeignNames,
@@ -34,21 +34,15 @@ pub(crate) struct ShedLockTable {
 
 impl fmt::Debug for ShedLockTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ShedLockTable")
-            .field(&self.postgres)
-            .finish()
+        f.debug_tuple("ShedLockTable").field(&self.store).finish()
     }
 }
 
 impl ShedLockTable {
-    pub(crate) fn new(postgres: Arc<PostgresStore>, name: &str) -> Self {
+    pub(crate) fn new(store: Arc<PostgresStore>, name: &str) -> Self {
         let host = name.chars().take(LONGEST_HOST).collect();
         let names = ForeignNames::default();
-        Self {
-            postgres,
-            host,
-            names,
-        }
+        Self { store, host, names }
     }
 
     /// As it stands in `locked_by`.
@@ -80,7 +74,7 @@ impl ShedLockTable {
     fn all<'c>(&self, claims: impl Iterator<Item = (&'c Claim, i64)>) -> Vec<Param> {
         let (mut names, mut owners, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for (claim, number) in claims {
-            names.push(self.postgres.name(&claim.key));
+            names.push(self.store.name(&claim.key));
             owners.push(self.owner(claim.owner));
             numbers.push(number);
         }
@@ -97,7 +91,7 @@ impl ShedLockTable {
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
     ) -> StatementReply<T> {
-        let reply = self.postgres.call(by, statement, read).await;
+        let reply = self.store.call(by, statement, read).await;
         reply.map_err(|mut failure| {
             // The table was dropped meanwhile.
             if failure.error.detail().contains("(42P01)") {
@@ -109,7 +103,7 @@ impl ShedLockTable {
 
     async fn take(&self, request: &Acquire, by: Instant) -> StatementReply<Acquired> {
         let claim = &request.claim;
-        let look_in = |remaining| Some(self.postgres.next_look_in(claim.owner, remaining));
+        let look_in = |remaining| Some(self.store.next_look_in(claim.owner, remaining));
         if let Some(owner) = request.instead_of {
             let before = Claim::new(claim.key.clone(), owner, None);
             let ended = self
@@ -123,7 +117,7 @@ impl ShedLockTable {
             }
         }
         let params = vec![
-            Param::bytes(self.postgres.name(&claim.key)),
+            Param::bytes(self.store.name(&claim.key)),
             Param::ManyTexts(vec![self.owner(claim.owner)]),
             Param::long(micros(request.lease)),
             Param::Deadline,
@@ -152,7 +146,7 @@ impl ShedLockTable {
             Some(acquired) => Ok(Answer::new(acquired, answer.link)),
             None => {
                 let text = "the statement came after its deadline";
-                let error = self.postgres.error(StoreErrorKind::Timeout, text);
+                let error = self.store.error(StoreErrorKind::Timeout, text);
                 Err(Failure::without_effect(error))
             }
         }
@@ -175,7 +169,7 @@ impl ShedLockTable {
     }
 
     fn about(&self, sql: &'static str, key: &LockKey) -> Statement {
-        Statement::new(sql, vec![Param::bytes(self.postgres.name(key))])
+        Statement::new(sql, vec![Param::bytes(self.store.name(key))])
     }
 }
 
@@ -240,7 +234,7 @@ impl Store for ShedLockTable {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let of_postgres = self.postgres.capabilities();
+        let of_postgres = self.store.capabilities();
         let mut can = Capabilities::none("the layout `shedlock`");
         can.namespaces = true;
         can.late = of_postgres.late;
@@ -255,36 +249,10 @@ impl Store for ShedLockTable {
             let answer = self.call(by, statement, one(read, || false)).await?;
             match answer.value {
                 false => Ok(answer.map(drop)),
-                true => Err(Failure::without_effect(of_standby(self.postgres.server()))),
+                true => Err(Failure::without_effect(of_standby(self.store.server()))),
             }
         })
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        self.postgres.connected(by)
-    }
-
-    fn is_connected(&self) -> bool {
-        self.postgres.is_connected()
-    }
-
-    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        self.postgres.servers(by)
-    }
-
-    fn log_findings(&self, by: Instant) -> Logged<'_> {
-        self.postgres.log_findings(by)
-    }
-
-    fn link(&self) -> Link {
-        LINK
-    }
-
-    fn close(&self) {
-        self.postgres.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.postgres.is_closed()
-    }
+    lock_store::delegate! { connected is_connected servers log_findings link close is_closed }
 }

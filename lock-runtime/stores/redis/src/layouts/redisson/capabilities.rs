@@ -1,5 +1,7 @@
 //! What Redisson's locks can carry.
 
+use std::time::Duration;
+
 use lock_store::{Ability, Capabilities, ConfigError, Hears};
 
 use crate::topology::url::Topology;
@@ -20,6 +22,12 @@ pub(super) fn capabilities(own: Capabilities) -> Capabilities {
         "the layout `redisson` has no fencing tokens for locks held in shares: an `RFencedLock` is \
          exclusive; use an exclusive lock, or a client without a layout in all services",
     );
+    can.read_write_lease = Some((
+        Duration::from_secs(30),
+        "a reader in Redisson sets all readers' ends to its own `lockWatchdogTimeout`, 30 s, at \
+         each renewal; leave `lease` out, so that the lock is renewed"
+            .into(),
+    ));
     can.token_window = false;
     can.hears = Hears::Messages;
     can
@@ -32,12 +40,12 @@ pub(in crate::layouts) fn check(
 ) -> Result<(), ConfigError> {
     let why = match topology {
         Topology::Quorum { .. } => {
-            "is for one server or its sentinels, and this URL is of a quorum: Redisson has no \
-             locks of this kind"
+            "is for one server or its sentinels, and this URL is of a quorum, which Redisson does \
+             not know; write `redis://` or `redis-sentinel://`"
         }
         Topology::Cluster { .. } => {
-            "is for one server or its sentinels, and this URL is of a cluster: that messages are \
-             heard there by Redisson was not tried yet"
+            "is for one server or its sentinels, and this URL is of a cluster, which was not tried \
+             beside Redisson; keep these locks on a server of their own (`redis://`)"
         }
         _ if has_replicas => {
             "has no `replicas`: holds of Redisson would not be confirmed by them; leave it out"

@@ -11,6 +11,7 @@ use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
 use super::names::{self, RedissonNames};
+use super::rivals::Look;
 use crate::commands::renew::renewed_each;
 use crate::errors::without_effect;
 use crate::resp::Command;
@@ -103,11 +104,6 @@ impl RedissonStore {
         self.store.hear_view(key);
         let now = self.store.clock.now();
         let by = until.min(now + self.store.command_timeout);
-        if !request.fair
-            && let Some(head_start) = self.rivals.head_start(key, now)
-        {
-            self.store.clock.sleep_until(now + head_start).await;
-        }
         let names = self.names(key);
         let field = names::field(request.claim.owner);
         if is_plain(request) {
@@ -131,6 +127,20 @@ impl RedissonStore {
             Kind::ReadWrite { .. } => (names.read_write_channel(), None),
             Kind::Semaphore(_) => (names.semaphore_channel(), None),
         };
+        if !request.fair
+            && let Some(head_start) = self.rivals.head_start(key, now)
+        {
+            let most = until.saturating_duration_since(now) / 4;
+            let sleeps = self.store.clock.sleep_until(now + head_start.min(most));
+            sleeps.await;
+            if self
+                .channels
+                .heard(&channel)
+                .is_some_and(|heard| heard > now)
+            {
+                self.rivals.came(key);
+            }
+        }
         let take = match kind(&request.claim) {
             Kind::Lock => self.lock(request, &names, &field),
             Kind::ReadWrite { writes } => script(
@@ -232,20 +242,24 @@ impl RedissonStore {
         if request.fair {
             self.note_silent(&request.claim.key, text(next()));
         }
-        let mut silent_look = None;
+        let mut look_early = None;
         if !holder.is_empty() {
             let permits = request.claim.permits.map(|permits| permits.count);
             let holder = self.told(&names::holder(&holder, permits));
             busy.holder = Some(holder);
-            let (key, waits) = (&request.claim.key, request.queue == Queue::Join);
+            let key = &request.claim.key;
+            let looks = request.queue == Queue::Join && request.claim.permits.is_none();
             let (heard, now) = (self.channels.heard(channel), self.store.clock.now());
-            silent_look = self.rivals.busy(key, holder, waits, heard, now);
+            let ends = rest.map(|rest| now + rest);
+            let look = looks.then_some(Look { now, ends, heard });
+            look_early = self.rivals.busy(key, holder, look, now);
         }
         let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-        busy.look_in = Some(silent_look.unwrap_or(ASKS_AGAIN).min(look_in));
+        busy.look_in = Some(look_early.unwrap_or(ASKS_AGAIN).min(look_in));
         if state == Value::Int(2) {
-            let until = self.store.clock.now() + OTHERS_FIRST;
-            self.channels.be_quiet(channel, until);
+            let now = self.store.clock.now();
+            self.rivals.released(&request.claim.key, now);
+            self.channels.be_quiet(channel, now + OTHERS_FIRST);
             busy.look_in = Some(OTHERS_FIRST);
         }
         Acquired::Busy(busy)

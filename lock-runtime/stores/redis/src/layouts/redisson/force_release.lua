@@ -15,16 +15,16 @@ if kind == 'string' then
   return 1
 end
 if kind ~= 'hash' then return conflict('no lock of Redisson') end
-local fields, mode = redis.call('HGETALL', key), redis.call('HGET', key, 'mode')
-if not mode then
-  if #fields ~= 2 or not is_holder(fields[1]) then return conflict('a hash, but no RLock') end
+if redis.call('HLEN', key) == 1 then
+  if not is_holder(redis.call('HKEYS', key)[1]) then return conflict('a hash, but no RLock') end
   redis.call('DEL', key)
   tell_free(ARGV[2], KEYS[3], KEYS[4])
   return 1
 end
-if mode ~= 'read' and mode ~= 'write' then return conflict('a hash, but no RReadWriteLock') end
+if not read_write_mode(key) then return conflict('a hash, but no lock of Redisson') end
+local fields = redis.call('HGETALL', key)
 for at = 1, #fields, 2 do
-  for hold = 1, fields[at] ~= 'mode' and tonumber(fields[at + 1]) or 0 do
+  for hold = 1, math.min(fields[at] ~= 'mode' and tonumber(fields[at + 1]) or 0, 1000) do
     redis.call('DEL', ARGV[1] .. ':' .. fields[at] .. ':rwlock_timeout:' .. hold)
   end
 end

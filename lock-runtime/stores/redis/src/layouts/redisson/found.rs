@@ -20,6 +20,15 @@ struct Described {
     holders: Vec<(FoundHolder, i64)>,
 }
 
+fn inspect(keys: &[&str], stem: &str) -> Request {
+    Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
+        command.arg(keys.len());
+        for key in keys.iter().chain([&stem]) {
+            command.arg(*key);
+        }
+    })
+}
+
 impl Described {
     async fn of(
         store: &RedisStore,
@@ -27,14 +36,7 @@ impl Described {
         by: Instant,
     ) -> Result<Answer<Option<Self>>, Failure> {
         let names = RedissonNames::of(&store.namespace, key);
-        let inspect = Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
-            command
-                .arg(3)
-                .arg(&*names.key)
-                .arg(names.taken())
-                .arg(names.queue());
-            command.arg(names.stem());
-        });
+        let inspect = inspect(&[&names.key, &names.taken(), &names.queue()], &names.stem());
         let reply: Reply<Vec<Value>> = store.call(key, by, &inspect).await?;
         Ok(reply.map(|value| value.ok().and_then(|reply| Self::read(store, reply))))
     }
@@ -175,10 +177,14 @@ pub(crate) async fn lock_of_redisson(
     key: LockKey,
     by: Instant,
 ) -> Result<Option<&'static str>, StoreError> {
-    let described = Described::of(store, &key, by)
-        .await
-        .map_err(|failure| failure.error)?;
-    Ok(described.value.and_then(|found| match &*found.kind {
+    let names = RedissonNames::of(&store.namespace, &key);
+    // The keys beside it are outside of what this client may need rights for.
+    let inspect = inspect(&[&names.key], "");
+    let reply: Result<Reply<Vec<Value>>, Failure> = store.call(&key, by, &inspect).await;
+    let described = reply.map_err(|failure| failure.error)?;
+    let described = described.value.ok();
+    let described = described.and_then(|reply| Described::read(store, reply));
+    Ok(described.and_then(|found| match &*found.kind {
         "lock" => Some("a lock as Redisson keeps it (`RLock`, `layout=redisson`)"),
         "read_write" => Some("a lock as Redisson keeps it (`RReadWriteLock`, `layout=redisson`)"),
         _ => None,

@@ -1,14 +1,16 @@
 -- What a key holds.
--- KEYS: key, taken permits, queue of a fair lock. ARGV: what the names of readers' keys begin with.
+-- KEYS: key, taken permits, queue of a fair lock; or the key alone, of which then only the kind is
+-- told. ARGV: what the names of readers' keys begin with.
 -- Reply: {kind, PTTL, places in the queue, free permits or mode, holder, ms of its lease, …}. The
 -- kind is '' for nothing, and 'other' for what is no lock of Redisson.
 local key, taken, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind = redis.call('TYPE', key).ok
-local waiting = redis.pcall('LLEN', queue)
+local waiting = queue and redis.pcall('LLEN', queue)
 if type(waiting) ~= 'number' then waiting = 0 end
 if kind == 'none' then return {'', -2, waiting, ''} end
 local lasts = redis.call('PTTL', key)
 local found = {'other', lasts, waiting, ''}
+if not queue and kind ~= 'hash' then return found end
 if kind == 'string' then
   local free = redis.call('GET', key)
   local size = redis.pcall('ZCARD', taken)
@@ -24,21 +26,20 @@ if kind == 'string' then
   return found
 end
 if kind ~= 'hash' then return found end
-local mode = redis.call('HGET', key, 'mode')
-local fields = redis.call('HGETALL', key)
-if not mode and #fields == 2 and is_holder(fields[1]) then
-  return {'lock', lasts, waiting, '', fields[1], lasts}
+if redis.call('HLEN', key) == 1 then
+  local holder = redis.call('HKEYS', key)[1]
+  if not is_holder(holder) then return found end
+  return {'lock', lasts, waiting, '', holder, lasts}
 end
-if mode ~= 'read' and mode ~= 'write' then return found end
+local mode = read_write_mode(key)
+if not mode then return found end
 found[1], found[4] = 'read_write', mode
+if not queue then return found end
+local fields = redis.call('HGETALL', key)
 for at = 1, #fields, 2 do
   local holder, rest = fields[at], lasts
   if holder ~= 'mode' and not string.find(holder, ':write$') then
-    rest = -2
-    for hold = 1, tonumber(fields[at + 1]) or 0 do
-      local its = ARGV[1] .. ':' .. holder .. ':rwlock_timeout:' .. hold
-      rest = math.max(rest, redis.call('PTTL', its))
-    end
+    rest = reader_lasts(ARGV[1], holder, fields[at + 1])
   end
   -- A reader that has died leaves its field.
   if holder ~= 'mode' and rest ~= -2 then

@@ -9,13 +9,43 @@ local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZE
 
 local function is_holder(field) return string.find(field, HOLDER) ~= nil end
 
+-- The mode of a read-write lock and some of its fields, or nil if it is none: each field but `mode`
+-- is of a holder. It looks at no more than a page, since the hash of an application may be large.
+local function read_write_mode(lock)
+  local mode = redis.pcall('HGET', lock, 'mode')
+  if mode ~= 'read' and mode ~= 'write' then return nil end
+  local page = redis.call('HSCAN', lock, 0)[2]
+  for at = 1, #page, 2 do
+    if page[at] ~= 'mode' and not is_holder(page[at]) then return nil end
+  end
+  return mode, page
+end
+
+-- The rest of a reader's lease: each of its holds has a key. The first thousand count.
+local function reader_lasts(stem, reader, holds)
+  local longest = -2
+  for hold = 1, math.min(tonumber(holds) or 0, 1000) do
+    local its = stem .. ':' .. reader .. ':rwlock_timeout:' .. hold
+    longest = math.max(longest, redis.call('PTTL', its))
+  end
+  return longest
+end
+
 local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
+
+-- Whether a command was refused, but for the type of its key.
+local function is_denied(reply)
+  return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
+end
 
 -- How many heard it. Without the right to publish, nobody does.
 local function publish(channel, message)
   local told = redis.pcall('PUBLISH', channel, message)
   return type(told) == 'number' and told or 0
 end
+
+-- Permits end by the clocks of Java clients, which may be so many ms ahead.
+local AHEAD = 1000
 
 local function now()
   local time = redis.call('TIME')

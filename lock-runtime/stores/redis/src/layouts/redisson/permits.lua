@@ -11,18 +11,23 @@ if not free then return {2} end
 if not string.find(free, '^%-?%d+$') then return conflict('no number of permits') end
 free = tonumber(free)
 local time = now()
-local ended = redis.call('ZRANGEBYSCORE', taken, '-inf', time, 'LIMIT', 0, 100)
-local mine = {}
+local mine, ended = {}, 0
 for at = 3, #ARGV do
   local ends = redis.call('ZSCORE', taken, ARGV[at])
-  if ends and tonumber(ends) > time then mine[at] = ends end
+  if ends and tonumber(ends) > time then
+    mine[at] = ends
+  elseif ends then
+    ended = ended + redis.call('ZREM', taken, ARGV[at])
+  end
 end
-for _, id in ipairs(ended) do redis.call('ZREM', taken, id) end
-if #ended > 0 then
-  free = redis.call('INCRBY', key, #ended)
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', taken, '-inf', time, 'LIMIT', 0, 100)) do
+  ended = ended + redis.call('ZREM', taken, id)
+end
+if ended > 0 then
+  free = redis.call('INCRBY', key, ended)
   publish(ARGV[2], free)
 end
-local all, missing = free + size - #ended, 0
+local all, missing = free + size - ended, 0
 for at = 3, #ARGV do missing = missing + (mine[at] and 0 or 1) end
 if missing > free then
   local next = redis.call('ZRANGE', taken, 0, 0, 'WITHSCORES')[2]
@@ -31,7 +36,7 @@ if missing > free then
   return {0, rest, all}
 end
 for at = 3, #ARGV do
-  local ends = math.max(tonumber(mine[at] or 0), time + lease)
+  local ends = math.max(tonumber(mine[at] or 0), time + lease + AHEAD)
   redis.call('ZADD', taken, string.format('%.0f', ends), ARGV[at])
 end
 if missing > 0 then redis.call('DECRBY', key, missing) end

@@ -5,7 +5,9 @@
 local key, taken, keep, ids = KEYS[1], KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[3])
 local given, was_there, ends = 0, 0, string.format('%.0f', now() + keep)
 for at = 4, 3 + ids do
-  local removed = redis.pcall('ZREM', taken, ARGV[at]) == 1
+  local removed = redis.pcall('ZREM', taken, ARGV[at])
+  if is_denied(removed) then return removed end
+  removed = removed == 1
   if removed and keep > 0 then
     redis.call('ZADD', taken, ends, ARGV[at + ids])
   elseif removed then

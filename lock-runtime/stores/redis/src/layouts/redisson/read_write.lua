@@ -4,19 +4,16 @@
 -- KEYS: lock, key of this reader. ARGV: field of a reader, lease ms, 'read' or 'write'.
 -- Reply: {1, ''}, or {0, PTTL, holder or '', 0, ''}.
 local lock, own, me, lease = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
-local mode = redis.pcall('HGET', lock, 'mode')
-if type(mode) == 'table' then return mode end
-if mode and mode ~= 'read' and mode ~= 'write' or not mode and redis.call('EXISTS', lock) == 1 then
-  return conflict('a hash, but no RReadWriteLock')
-end
+local mode, page = read_write_mode(lock)
+if not mode and redis.call('EXISTS', lock) == 1 then return conflict('no RReadWriteLock') end
 local field = ARGV[3] == 'write' and me .. ':write' or me
 local is_mine = mode and redis.call('HEXISTS', lock, field) == 1
 if mode and not is_mine and (mode == 'write' or ARGV[3] == 'write') then
   local holder = ''
   local meant = mode == 'write' and ':write$' or '.'
-  for at, name in ipairs(redis.call('HSCAN', lock, 0)[2]) do
-    if at % 2 == 1 and name ~= 'mode' and string.find(name, meant) then
-      holder = name
+  for at = 1, #page, 2 do
+    if page[at] ~= 'mode' and string.find(page[at], meant) then
+      holder = page[at]
       break
     end
   end

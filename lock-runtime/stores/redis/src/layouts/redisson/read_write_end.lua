@@ -5,6 +5,7 @@
 -- Reply: 1 done, 0 not held.
 local lock, own, me, keep = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[3])
 local mode = redis.pcall('HGET', lock, 'mode')
+if is_denied(mode) then return mode end
 if type(mode) ~= 'string' then return 0 end
 local writes = redis.call('HEXISTS', lock, me .. ':write') == 1
 if not writes and redis.call('HEXISTS', lock, me) == 0 then
@@ -23,6 +24,8 @@ if ARGV[7] == '1' then
   return 1
 end
 if keep > 0 then
+  -- The first write decides whether a full server carries a script out, so it is not `HSET`.
+  redis.call('HDEL', lock, '')
   redis.call('HSET', lock, writes and ARGV[4] .. ':write' or ARGV[4], 1)
   if writes then
     redis.call('PEXPIRE', lock, keep)
@@ -36,9 +39,8 @@ if writes and keep > 0 then return 1 end
 -- It lasts as long as the last of its other readers. A reader that has died leaves its field.
 local longest, others = 0, redis.call('HGETALL', lock)
 for at = 1, #others, 2 do
-  for hold = 1, tonumber(others[at + 1]) or 0 do
-    local its = ARGV[5] .. ':' .. others[at] .. ':rwlock_timeout:' .. hold
-    longest = math.max(longest, redis.call('PTTL', its))
+  if others[at] ~= 'mode' then
+    longest = math.max(longest, reader_lasts(ARGV[5], others[at], others[at + 1]))
   end
 end
 if longest > 0 then

@@ -15,15 +15,17 @@ if ARGV[5] == '1' then
   if first == me and redis.call('EXISTS', lock) == 0 then tell_free(ARGV[2], queue, timeouts) end
 end
 local held = redis.pcall('HEXISTS', lock, me)
+if is_denied(held) then return held end
 if held ~= 1 then
   -- A repeat: its rest may be there already.
   if keep > 0 and redis.pcall('HEXISTS', lock, ARGV[4]) == 1 then return 1 end
   return 0
 end
 if keep > 0 then
+  -- The first write decides whether a full server carries a script out, so it is not `HSET`.
+  redis.call('PEXPIRE', lock, keep)
   redis.call('HSET', lock, ARGV[4], 1)
   redis.call('HDEL', lock, me)
-  redis.call('PEXPIRE', lock, keep)
   return 1
 end
 redis.call('DEL', lock)

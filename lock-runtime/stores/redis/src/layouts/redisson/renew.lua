@@ -10,15 +10,19 @@ if ARGV[1] == 'permits' then
   local time = now()
   for at = 3, #ARGV do
     local ends = redis.pcall('ZSCORE', second, ARGV[at])
+    if is_denied(ends) then return ends end
     if type(ends) ~= 'string' or tonumber(ends) <= time then return 0 end
   end
+  -- The first write decides whether a full server carries a script out: `ZADD` may need memory.
+  redis.call('ZREM', second, '')
   for at = 3, #ARGV do
-    local ends = math.max(tonumber(redis.call('ZSCORE', second, ARGV[at])), time + lease)
+    local ends = math.max(tonumber(redis.call('ZSCORE', second, ARGV[at])), time + lease + AHEAD)
     redis.call('ZADD', second, 'XX', string.format('%.0f', ends), ARGV[at])
   end
   return 1
 end
 local held = redis.pcall('HEXISTS', key, ARGV[3])
+if is_denied(held) then return held end
 if ARGV[1] == 'lock' then
   if held ~= 1 then return 0 end
   return prolong(key)

@@ -12,17 +12,46 @@ use crate::random;
 
 /// Redisson is expected at a key for this time after it was last seen there.
 const SEEN_FOR: Duration = Duration::from_secs(10);
-/// Behind a hold of this library, Redisson has so long to come first.
+/// Behind a hold of this library, Redisson has about so long to come first.
 const HEAD_START: Duration = Duration::from_millis(6);
+/// The head start doubles so often if nobody comes, as from a client that sleeps between its tries.
+const DOUBLED: u32 = 4;
+/// From then on, this client has the key for so many times a head start before the next one.
+const WITHOUT: u32 = 10;
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);
 /// How long a waiter sleeps, at most, where releases are silent.
-const SILENT_LOOK: Duration = Duration::from_millis(30);
+const SILENT_LOOK: Duration = Duration::from_millis(10);
+/// Each look comes after this time, and a part of another.
+const LEAST_LOOK: Duration = Duration::from_millis(1);
+/// How long a waiter sleeps at most before its second look at a hold of Redisson. Each time it is
+/// found there again, that doubles.
+const SECOND_LOOK: Duration = Duration::from_millis(20);
 
 /// What is known of keys that Redisson takes, too.
 #[derive(Debug, Default)]
 pub(super) struct Rivals {
     keys: Mutex<SweepingMap<LockKey, Rival>>,
+}
+
+/// What a waiter found beside the holder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) now: Instant,
+    /// When the hold ends, if it does.
+    pub(super) ends: Option<Instant>,
+    /// When the last release was heard of.
+    pub(super) heard: Option<Instant>,
+}
+
+impl Look {
+    /// Whether the hold may be another than that of an earlier look. A renewal may look so, too.
+    fn is_of_another_hold(&self, before: &Look) -> bool {
+        match (self.ends, before.ends) {
+            (Some(ends), Some(before)) => ends > before + SECOND_LOOK,
+            (ends, before) => ends != before,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -31,8 +60,14 @@ struct Rival {
     seen: Option<Instant>,
     /// When a client of this library had it, if that is the last that is known.
     ours: Option<Instant>,
+    /// Head starts since then in which Redisson did not come.
+    in_vain: u32,
+    /// Until then there is none.
+    without_until: Option<Instant>,
     /// Who had it at the last look of a waiter.
-    holder: Option<(Holder, Instant)>,
+    holder: Option<(Holder, Look)>,
+    /// How many looks have found this hold again.
+    looks: u32,
     /// When it was found to be released without a message.
     silent: Option<Instant>,
 }
@@ -45,14 +80,14 @@ impl Rivals {
         }
     }
 
-    /// Notes who has the key. `heard` is when the last release was heard of by one who waits.
-    /// When to look again, if releases are silent.
+    /// Notes who has the key, and what was found if it was a waiter for an exclusive lock that
+    /// looked. When it is to look again although nobody calls. (Who has a lock in shares may change
+    /// without a message: the readers' first ends, and others read on.)
     pub(super) fn busy(
         &self,
         key: &LockKey,
         holder: Holder,
-        waits: bool,
-        heard: Option<Instant>,
+        look: Option<Look>,
         now: Instant,
     ) -> Option<Duration> {
         let is_foreign = matches!(holder, Holder::Foreign(_));
@@ -65,20 +100,17 @@ impl Rivals {
         };
         if is_foreign {
             (rival.seen, rival.ours) = (Some(now), None);
+            rival.came();
         } else {
             rival.ours = Some(now);
         }
-        if waits {
-            let before = rival.holder.replace((holder, now));
-            if let Some((Holder::Foreign(before), at)) = before
-                && holder != Holder::Foreign(before)
-                && heard.is_none_or(|heard| heard < at)
-            {
-                rival.silent = Some(now);
-            }
-        }
-        let silent = rival.silent?;
-        (silent + SEEN_FOR > now).then(|| random::below(SILENT_LOOK))
+        rival.note(holder, look?);
+        let most = match rival.silent.is_some_and(|silent| silent + SEEN_FOR > now) {
+            true => SILENT_LOOK,
+            false if is_foreign => SECOND_LOOK * (1 << rival.looks.min(16)),
+            false => return None,
+        };
+        Some(LEAST_LOOK + random::below(most))
     }
 
     /// How long to let Redisson go first.
@@ -87,6 +119,117 @@ impl Rivals {
         let rival = keys.get_mut(key)?;
         let is_lately = |at: Option<Instant>, time| at.is_some_and(|at| at + time > now);
         let is_given = is_lately(rival.ours, LATELY) && is_lately(rival.seen, SEEN_FOR);
-        is_given.then(|| HEAD_START / 2 + random::below(HEAD_START))
+        if !is_given || rival.without_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        let about = HEAD_START * (1 << rival.in_vain);
+        if rival.in_vain == DOUBLED {
+            rival.without_until = Some(now + about * WITHOUT);
+        } else {
+            rival.in_vain += 1;
+        }
+        Some(about / 2 + random::below(about))
+    }
+
+    /// Notes that somebody released the key during a head start.
+    pub(super) fn came(&self, key: &LockKey) {
+        if let Some(rival) = self.keys.lock().get_mut(key) {
+            rival.came();
+        }
+    }
+}
+
+impl Rival {
+    fn came(&mut self) {
+        (self.in_vain, self.without_until) = (0, None);
+    }
+
+    fn note(&mut self, holder: Holder, look: Look) {
+        let Some((before, earlier)) = self.holder.replace((holder, look)) else {
+            return;
+        };
+        let is_told = look.heard.is_some_and(|heard| heard >= earlier.now);
+        if before != holder && !is_told && matches!(before, Holder::Foreign(_)) {
+            self.silent = Some(look.now);
+        }
+        let is_same = before == holder && !is_told && !look.is_of_another_hold(&earlier);
+        self.looks = if is_same { self.looks + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(0) + Duration::from_millis(millis)
+    }
+
+    fn look(now: u64, ends: u64, heard: Option<u64>) -> Look {
+        Look {
+            now: at(now),
+            ends: Some(at(ends)),
+            heard: heard.map(at),
+        }
+    }
+
+    const JAVA: Holder = Holder::Foreign(1);
+    const OTHER: Holder = Holder::Foreign(2);
+
+    #[test]
+    fn a_head_start_doubles_until_redisson_comes() {
+        let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+        assert_eq!(rivals.head_start(&key, at(0)), None);
+        rivals.busy(&key, JAVA, None, at(0));
+        assert_eq!(rivals.head_start(&key, at(1)), None, "it has just had it");
+        rivals.released(&key, at(10));
+        for came in [true, false] {
+            for doubled in 0..=DOUBLED {
+                let about = HEAD_START * (1 << doubled);
+                let head_start = rivals.head_start(&key, at(10)).unwrap();
+                assert!(head_start >= about / 2 && head_start < about * 3 / 2);
+                if came && doubled == DOUBLED - 1 {
+                    rivals.came(&key);
+                    break;
+                }
+            }
+        }
+        assert_eq!(rivals.head_start(&key, at(10)), None, "it does not come");
+        rivals.released(&key, at(1000));
+        let longest = HEAD_START * (1 << DOUBLED);
+        assert!(rivals.head_start(&key, at(1000)).unwrap() >= longest / 2);
+        assert_eq!(rivals.head_start(&key, at(1000)), None);
+        rivals.released(&key, at(10_001));
+        assert_eq!(
+            rivals.head_start(&key, at(10_001)),
+            None,
+            "no longer expected"
+        );
+    }
+
+    #[test]
+    fn releases_are_silent_if_the_holder_changes_and_nobody_has_heard_of_it() {
+        let is_silent = |second: Holder, heard| {
+            let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+            rivals.busy(&key, JAVA, Some(look(0, 1000, None)), at(0));
+            rivals.busy(&key, second, Some(look(10, 1000, heard)), at(10));
+            let silent = rivals.keys.lock().get(&key).unwrap().silent;
+            silent.is_some()
+        };
+        assert!(is_silent(OTHER, None));
+        assert!(!is_silent(OTHER, Some(5)));
+        assert!(!is_silent(JAVA, None));
+    }
+
+    #[test]
+    fn looks_become_rare_while_one_hold_lasts() {
+        let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+        let looks = |now, ends| {
+            rivals.busy(&key, JAVA, Some(look(now, ends, None)), at(now));
+            rivals.keys.lock().get(&key).unwrap().looks
+        };
+        let (first, again) = (looks(0, 1000), [looks(10, 1000), looks(30, 1000)]);
+        assert_eq!((first, again), (0, [1, 2]));
+        assert_eq!(looks(60, 1060), 0, "it was taken again, or renewed");
     }
 }

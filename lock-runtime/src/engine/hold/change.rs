@@ -1,15 +1,47 @@
-//! A longer lease for a hold: by the watchdog, or by its caller's wish.
+//! What changes a hold while it lasts: a longer lease, by the watchdog or by its caller's wish; and
+//! a writer that becomes a reader.
 
 use std::time::Duration;
 
-use lock_store::{Instant, Renewal, Wish};
+use lock_store::{Instant, Permits, Released, Renewal, Renewed};
 
 use super::Hold;
-use super::renewed_parts::RenewedParts;
 use crate::config::check_lease;
 use crate::engine::errors::{unanswered, unavailable};
 use crate::engine::{Engine, timing};
 use crate::error::{LockError, LostReason};
+
+/// What the replies for all keys of a hold come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenewedParts {
+    /// All were renewed, and can be trusted until then, if the store has said so.
+    All { until: Option<Instant> },
+    /// Some were not answered, and none is gone.
+    Unanswered,
+    /// A hold on several keys is lost with any of them. A reply too few is not a renewal.
+    Gone,
+}
+
+impl RenewedParts {
+    /// Takes the replies for this hold.
+    pub(crate) fn of(hold: &Hold, replies: &mut impl Iterator<Item = Renewed>) -> Self {
+        let mut all = Self::All { until: None };
+        for _ in hold.parts() {
+            all = match (all, replies.next()) {
+                (all, Some(Renewed::Renewed)) => all,
+                (Self::All { until }, Some(Renewed::Until(one))) => Self::All {
+                    until: Some(until.map_or(one, |until| until.min(one))),
+                },
+                (all, Some(Renewed::Until(_))) => all,
+                (Self::All { .. } | Self::Unanswered, Some(Renewed::Unanswered)) => {
+                    Self::Unanswered
+                }
+                _ => Self::Gone,
+            };
+        }
+        all
+    }
+}
 
 impl Hold {
     /// The lease to ask for. From then on the store may keep the hold for that long, whatever is
@@ -47,7 +79,7 @@ impl Engine {
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
         self.check_process()?;
-        self.can(Wish::Lease(lease))?;
+        self.can_lease(lease, hold.permits())?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }
@@ -81,5 +113,35 @@ impl Engine {
         hold.prolong(sent, lease, until);
         hold.loss()
             .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
+    }
+    /// Turns a writer into a reader.
+    pub(crate) async fn downgrade(&self, hold: &Hold) -> Result<(), LockError> {
+        self.check_process()?;
+        if hold
+            .permits()
+            .is_none_or(|permits| permits.of != Permits::READ_WRITE)
+        {
+            return Err(LockError::config(
+                "only the guard of a write lock can be downgraded; \
+                 this is an exclusive lock or a semaphore",
+            ));
+        }
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        let part = &hold.parts()[0];
+        let claim = hold.claim(part);
+        // From here on the store may have it as a reader.
+        hold.state.lock().permits = Some(Permits::READ);
+        let sent = self.clock.now();
+        let result = self.store.shrink(claim, 1, self.command_by()).await;
+        self.liveness.note(sent, &result);
+        let answer = result.map_err(|failure| unavailable(Some(&part.key), failure.error))?;
+        if answer.value == Released::NotHeld {
+            hold.lose(LostReason::Gone);
+            self.observed.record_lost(hold, self.clock.now());
+            return Err(hold.lost_error(LostReason::Gone));
+        }
+        Ok(())
     }
 }

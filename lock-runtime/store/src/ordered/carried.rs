@@ -1,0 +1,124 @@
+//! Operations over the client's connections.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::connecting::Connecting;
+use crate::contract::StoreFuture;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::instant::Instant;
+use crate::link::{Answer, Failure, Link};
+
+/// Why a request failed. `R` is how a server refuses.
+#[derive(Clone, Debug)]
+pub enum OperationFault<R> {
+    /// The connection has ended, or the session. What was sent may have been carried out.
+    Lost(StoreError),
+    /// The server's word for it. It was not carried out.
+    Refused(R),
+    /// The server's answer can't be read.
+    Unreadable,
+    /// It was not sent: nobody waits for it any more.
+    GivenUp,
+}
+
+/// A connection that is up, as operations see it.
+pub trait LiveConnection {
+    /// That of its session.
+    fn link(&self) -> Link;
+
+    /// For people.
+    fn server(&self) -> &str;
+}
+
+/// The connection is gone, or there can be none.
+#[must_use]
+pub fn gone(server: &str, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
+}
+
+/// There was no answer in time.
+#[must_use]
+pub fn silent(server: &str) -> StoreError {
+    let text = format!("{server}: it is slow, stands still, or has no majority");
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
+
+/// Carries out an operation, which may be repeated: over another connection, if one ends. `refused`
+/// is the error for the user when a server refuses, or, without its word, can't be understood.
+///
+/// # Errors
+/// When there is no answer in time, or one that is final.
+pub async fn carry_out<L, R, T, F>(
+    connecting: &Connecting<L>,
+    by: Instant,
+    operation: impl Fn(Arc<L>) -> F,
+    refused: impl Fn(Option<R>, &str) -> StoreError,
+) -> Result<Answer<T>, Failure>
+where
+    L: LiveConnection,
+    F: Future<Output = Result<T, OperationFault<R>>>,
+{
+    let clock = connecting.clock();
+    let mut unknown = None;
+    loop {
+        let live = match connecting.live(by).await {
+            Ok(live) => live,
+            Err(error) => return Err(Failure::new(error, unknown)),
+        };
+        let link = live.link();
+        let server = live.server().to_owned();
+        let error = match clock.by(by, operation(live)).await {
+            Some(Ok(value)) => return Ok(Answer::new(value, link)),
+            Some(Err(OperationFault::Lost(_))) if clock.now() < by => {
+                unknown = Some(link);
+                continue;
+            }
+            Some(Err(OperationFault::Lost(error))) => error,
+            Some(Err(OperationFault::Refused(why))) => refused(Some(why), &server),
+            Some(Err(OperationFault::Unreadable)) => refused(None, &server),
+            // Whoever has given it up reads nothing.
+            None | Some(Err(OperationFault::GivenUp)) => silent(&server),
+        };
+        // Of several requests, others may have been carried out.
+        return Err(Failure::unknown(error, link));
+    }
+}
+
+/// Tells an operation that its caller is gone.
+struct Caller<G: Fn()>(G);
+
+impl<G: Fn()> Drop for Caller<G> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Carries an operation out in a task of the client, which goes on when nobody polls it. When its
+/// caller has gone, it is told to `give_up`, and may no more make anything: the engine's undo has
+/// begun.
+pub fn in_a_task<'s, L, T>(
+    connecting: &'s Connecting<L>,
+    give_up: impl Fn() + Send + 's,
+    operation: impl Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
+) -> StoreFuture<'s, T>
+where
+    L: Send + Sync,
+    T: Send + 'static,
+{
+    Box::pin(async move {
+        let caller = Caller(give_up);
+        let (answered, answer) = oneshot::channel();
+        connecting.clock().spawn(async move {
+            let _ = answered.send(operation.await);
+        });
+        let answer = answer.await;
+        drop(caller);
+        answer.unwrap_or_else(|_| {
+            let error = gone(connecting.server(), "the client is closed");
+            Err(Failure::unknown(error, connecting.link()))
+        })
+    })
+}

@@ -1,0 +1,211 @@
+//! [`Connecting`]: whether a session has a connection.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::carried::{gone, silent};
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::instant::Instant;
+use crate::link::Link;
+use crate::timing::backoff;
+
+/// A server that refuses for a reason that does not pass is asked less often.
+const LATER: Duration = Duration::from_secs(2);
+
+enum ConnectionState<L> {
+    /// After this many attempts that failed, the last with this error.
+    Down(u64, Option<StoreError>),
+    Up(Arc<L>),
+    Closed,
+}
+
+// Whatever a connection is.
+impl<L> Clone for ConnectionState<L> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Down(failures, error) => Self::Down(*failures, error.clone()),
+            Self::Up(live) => Self::Up(Arc::clone(live)),
+            Self::Closed => Self::Closed,
+        }
+    }
+}
+
+/// A session's connections, of which there is one at a time.
+pub struct Connecting<L> {
+    clock: Clock,
+    /// The URL's servers.
+    server: String,
+    /// Whether who has had a connection waits for more than one attempt: an election takes several.
+    is_patient: bool,
+    state: watch::Sender<ConnectionState<L>>,
+    was_up: AtomicBool,
+    reconnects: AtomicU64,
+    links: AtomicU64,
+}
+
+impl<L> fmt::Debug for Connecting<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Connecting");
+        debug.field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl<L> Connecting<L> {
+    /// Without a connection.
+    #[must_use]
+    pub fn new(clock: Clock, server: String, is_patient: bool) -> Self {
+        Self {
+            clock,
+            server,
+            is_patient,
+            state: watch::Sender::new(ConnectionState::Down(0, None)),
+            was_up: AtomicBool::new(false),
+            reconnects: AtomicU64::new(0),
+            links: AtomicU64::new(1),
+        }
+    }
+
+    /// The client's.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The URL's servers, for people.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The link of the session that there is, or will be.
+    pub fn link(&self) -> Link {
+        Link(self.links.load(Ordering::Acquire))
+    }
+
+    /// The session is over. The link that it had.
+    pub fn end_link(&self) -> Link {
+        Link(self.links.fetch_add(1, Ordering::AcqRel))
+    }
+
+    /// How often there was another connection.
+    pub fn reconnects(&self) -> u64 {
+        self.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// The connection, if there is one now.
+    pub fn live_now(&self) -> Option<Arc<L>> {
+        match &*self.state.borrow() {
+            ConnectionState::Up(live) => Some(Arc::clone(live)),
+            ConnectionState::Down(..) | ConnectionState::Closed => None,
+        }
+    }
+
+    /// Whether there will be no more.
+    pub fn is_closed(&self) -> bool {
+        matches!(&*self.state.borrow(), ConnectionState::Closed)
+    }
+
+    /// The connection. If there is none, waits for the end of the next attempt to connect.
+    ///
+    /// # Errors
+    /// When there is none by then, or the attempt has failed.
+    pub async fn live(&self, by: Instant) -> Result<Arc<L>, StoreError> {
+        let mut states = self.state.subscribe();
+        let before = match &*states.borrow_and_update() {
+            ConnectionState::Up(live) => return Ok(Arc::clone(live)),
+            ConnectionState::Down(_, Some(error)) if !error.kind().is_transient() => {
+                return Err(error.clone());
+            }
+            ConnectionState::Down(failures, _) => *failures,
+            ConnectionState::Closed => return Err(self.closed_error()),
+        };
+        let waits_on = self.is_patient && self.was_up.load(Ordering::Relaxed);
+        let ended = states.wait_for(|state| match state {
+            ConnectionState::Up(_) | ConnectionState::Closed => true,
+            ConnectionState::Down(_, Some(error)) if !error.kind().is_transient() => true,
+            ConnectionState::Down(failures, _) => *failures > before && !waits_on,
+        });
+        let state = match self.clock.by(by, ended).await {
+            Some(Ok(state)) => state.clone(),
+            Some(Err(_)) => ConnectionState::Closed,
+            None => self.state.borrow().clone(),
+        };
+        match state {
+            ConnectionState::Up(live) => Ok(live),
+            ConnectionState::Down(_, Some(error)) => Err(error),
+            ConnectionState::Down(_, None) => Err(silent(&self.server)),
+            ConnectionState::Closed => Err(self.closed_error()),
+        }
+    }
+
+    fn closed_error(&self) -> StoreError {
+        gone(&self.server, "the client is closed")
+    }
+
+    /// There are no more connections. The one that there was.
+    pub fn close(&self) -> Option<Arc<L>> {
+        match self.state.send_replace(ConnectionState::Closed) {
+            ConnectionState::Up(live) => Some(live),
+            ConnectionState::Down(..) | ConnectionState::Closed => None,
+        }
+    }
+
+    /// The result, unless it is closed before.
+    pub async fn until_closed<T>(&self, attempt: impl Future<Output = T>) -> Option<T> {
+        let mut states = self.state.subscribe();
+        let closed = states.wait_for(|state| matches!(state, ConnectionState::Closed));
+        let (mut attempt, mut closed) = (std::pin::pin!(attempt), std::pin::pin!(closed));
+        std::future::poll_fn(|cx| {
+            if closed.as_mut().poll(cx).is_ready() {
+                return std::task::Poll::Ready(None);
+            }
+            attempt.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
+    /// A connection is up. False: it is closed.
+    pub fn come_up(&self, live: &Arc<L>) -> bool {
+        if self.was_up.swap(true, Ordering::Relaxed) {
+            self.reconnects.fetch_add(1, Ordering::Relaxed);
+        }
+        self.change(|_| ConnectionState::Up(Arc::clone(live)))
+    }
+
+    /// The connection has ended.
+    pub fn go_down(&self) {
+        self.change(|_| ConnectionState::Down(0, None));
+    }
+
+    /// An attempt has failed, after others. Waits for the time of the next one.
+    pub async fn fail(&self, failures: u32, error: StoreError) {
+        let pause = match error.kind().is_transient() {
+            true => backoff(failures),
+            false => LATER,
+        };
+        self.change(|state| {
+            let failures = match state {
+                ConnectionState::Down(failures, _) => *failures,
+                ConnectionState::Up(_) | ConnectionState::Closed => 0,
+            };
+            ConnectionState::Down(failures + 1, Some(error))
+        });
+        let paused = self.clock.sleep_until(self.clock.now() + pause);
+        let _ = self.until_closed(paused).await;
+    }
+
+    /// False: it is closed, and stays so.
+    fn change(&self, next: impl FnOnce(&ConnectionState<L>) -> ConnectionState<L>) -> bool {
+        self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, ConnectionState::Closed);
+            if is_open {
+                *state = next(state);
+            }
+            is_open
+        })
+    }
+}
