@@ -44,7 +44,7 @@ async fn use_lock(
 ) -> Result<(), LockError> {
     let (short, long) = (Duration::from_millis(60), Duration::from_secs(20));
     let held = kind().lease(long).acquire().await?;
-    held.extend(2 * long).await?;
+    held.extend(long + short).await?;
     kind().try_acquire().await?;
     _ = kind().wait(short).acquire().await;
     let waiting = tokio::spawn(kind().wait(long).acquire());

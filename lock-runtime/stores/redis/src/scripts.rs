@@ -63,7 +63,9 @@ scripts! {
     LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";
     REDISSON_LOCK = "../layouts/redisson/lib.lua",
         "../layouts/redisson/lock.lua";
-    REDISSON_RELEASE = "../layouts/redisson/lib.lua",
+    REDISSON_LOCK_FIRST = "../layouts/redisson/lock_first.lua";
+    REDISSON_RELEASE = "../layouts/redisson/release_first.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/release.lua";
     REDISSON_READ_WRITE = "../layouts/redisson/lib.lua",
         "../layouts/redisson/read_write.lua";

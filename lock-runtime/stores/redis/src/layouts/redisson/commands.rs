@@ -54,6 +54,14 @@ fn word(writes: bool) -> &'static str {
     }
 }
 
+/// A request for an `RLock`, the first time.
+fn is_plain(request: &Acquire) -> bool {
+    request.queue == Queue::Barge
+        && request.tokens == 0
+        && request.instead_of.is_none()
+        && matches!(kind(&request.claim), Kind::Lock)
+}
+
 /// A script with these keys.
 fn script<const KEYS: usize>(
     script: &'static Text,
@@ -98,6 +106,17 @@ impl RedissonStore {
         let by = until.min(now + self.store.command_timeout);
         let names = self.names(key);
         let field = names::field(request.claim.owner);
+        if is_plain(request) {
+            let take = script(&scripts::REDISSON_LOCK_FIRST, [&names.key], |command| {
+                command.arg(&*field).arg(millis(request.lease));
+            });
+            let take = take.repeated().patient(Some(until));
+            let reply: Reply<i64> = self.store.call(key, by, &take).await?;
+            // If it was not free, who has it is told below; also to a repeat of what was done.
+            if matches!(reply.value, Ok(1)) {
+                return Ok(reply.map(|_| Acquired::granted(None)));
+            }
+        }
         let joins = request.queue == Queue::Join;
         let (channel, owner) = match kind(&request.claim) {
             Kind::Lock if request.fair => (
@@ -289,6 +308,10 @@ impl RedissonStore {
         requests: Vec<Release>,
         by: Instant,
     ) -> Result<Answer<Vec<Released>>, Failure> {
+        if let [one] = &*requests {
+            let ended = self.end(&one.claim, one.keep, false, by).await?;
+            return Ok(ended.map(|released| vec![released]));
+        }
         let each = requests
             .iter()
             .map(|one| self.end(&one.claim, one.keep, false, by));
@@ -316,7 +339,10 @@ impl RedissonStore {
         by: Instant,
     ) -> Result<Answer<Released>, Failure> {
         let (names, field) = (self.names(&claim.key), names::field(claim.owner));
-        let kept = names::kept(claim.owner);
+        let kept = match keep.is_zero() {
+            true => String::new(),
+            false => names::kept(claim.owner),
+        };
         let end = match kind(claim) {
             Kind::Lock => script(
                 &scripts::REDISSON_RELEASE,

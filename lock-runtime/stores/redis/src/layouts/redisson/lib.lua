@@ -64,12 +64,16 @@ local function first_in_queue(queue, timeouts, time)
   end
 end
 
+-- Tells the first of a fair queue that its lock is free. How many heard it.
+local function tell_first(channel, queue, timeouts)
+  local first = first_in_queue(queue, timeouts, now())
+  return first and publish(channel .. ':' .. first, '0') or 0
+end
+
 -- Tells that a lock is free: everybody who waits for it, and the first of its fair queue. How many
 -- heard it.
 local function tell_free(channel, queue, timeouts)
   local told = publish(channel, '0')
   if redis.call('EXISTS', queue) == 0 then return told end
-  local first = first_in_queue(queue, timeouts, now())
-  if first then told = told + publish(channel .. ':' .. first, '0') end
-  return told
+  return told + tell_first(channel, queue, timeouts)
 end

@@ -76,12 +76,13 @@ impl RedissonNames {
 
 /// The field of a request: a UUID, and a thread. Its number begins with 0, as none of Java does.
 pub(super) fn field(owner: Owner) -> String {
-    let client = format!("{:032x}", owner.client.0);
-    let (a, rest) = client.split_at(8);
-    let (b, rest) = rest.split_at(4);
-    let (c, rest) = rest.split_at(4);
-    let (d, e) = rest.split_at(4);
-    format!("{a}-{b}-{c}-{d}-{e}:0{}", owner.request)
+    let part = |from: u32, digits: u32| (owner.client.0 >> from) & ((1 << (4 * digits)) - 1);
+    let (a, b, c) = (part(96, 8), part(80, 4), part(64, 4));
+    let (d, e) = (part(48, 4), part(0, 12));
+    format!(
+        "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}:0{}",
+        owner.request
+    )
 }
 
 /// The field that keeps a lock taken after the release of this request.

@@ -4,6 +4,10 @@
 -- Reply: 1 released, 0 not held.
 local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
 local me, keep = ARGV[1], tonumber(ARGV[3])
+if freed then
+  tell_first(ARGV[2], queue, timeouts)
+  return 1
+end
 if ARGV[5] == '1' then
   local first = redis.pcall('LINDEX', queue, 0)
   redis.pcall('LREM', queue, 0, me)
