@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use lock_store::{LockKey, Namespace};
 
-use crate::config::{FAR, Spec, Wait};
+use crate::config::{Spec, Wait};
 
 /// A namespace and defaults; of the client itself, those that it was built with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    namespace: ViewNamespace,
-    lease: Option<Duration>,
-    wait: Option<Duration>,
+    pub(super) namespace: ViewNamespace,
+    pub(super) lease: Option<Duration>,
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum ViewNamespace {
+pub(super) enum ViewNamespace {
     /// The one that the client was built with.
     #[default]
     OfClient,
@@ -25,32 +25,6 @@ enum ViewNamespace {
 }
 
 impl View {
-    /// In the namespace that the client was built with.
-    pub(super) fn in_own_namespace(mut self) -> Self {
-        self.namespace = ViewNamespace::OfClient;
-        self
-    }
-
-    pub(super) fn in_namespace(mut self, namespace: Namespace) -> Self {
-        self.namespace = ViewNamespace::Other(namespace);
-        self
-    }
-
-    pub(super) fn in_bad_namespace(mut self) -> Self {
-        self.namespace = ViewNamespace::Bad;
-        self
-    }
-
-    pub(super) fn with_wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait.min(FAR));
-        self
-    }
-
-    pub(super) fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
-        self
-    }
-
     /// Its namespace, if it can be used. `own` is the one that the client was built with.
     pub(super) fn namespace<'v>(&'v self, own: &'v Namespace) -> Option<&'v Namespace> {
         match &self.namespace {

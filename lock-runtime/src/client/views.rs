@@ -6,7 +6,8 @@ use std::time::Duration;
 use lock_store::Namespace;
 
 use super::LockClient;
-use super::view::View;
+use super::view::{View, ViewNamespace};
+use crate::config::FAR;
 
 impl LockClient {
     /// The same client in another namespace, such as one for each tenant.
@@ -36,12 +37,14 @@ impl LockClient {
     /// ```
     #[must_use]
     pub fn namespaced(&self, namespace: &str) -> Self {
-        let view = self.view.clone();
-        self.viewed(match Namespace::new(namespace) {
-            Ok(namespace) if namespace == *self.engine.namespace() => view.in_own_namespace(),
-            Ok(namespace) if self.engine.tells_namespaces_apart() => view.in_namespace(namespace),
-            Ok(_) | Err(_) => view.in_bad_namespace(),
-        })
+        let namespace = match Namespace::new(namespace) {
+            Ok(namespace) if namespace == *self.engine.namespace() => ViewNamespace::OfClient,
+            Ok(namespace) if self.engine.tells_namespaces_apart() => {
+                ViewNamespace::Other(namespace)
+            }
+            Ok(_) | Err(_) => ViewNamespace::Bad,
+        };
+        self.viewed(|view| view.namespace = namespace)
     }
 
     /// The same client with another wait for requests that give none. How long
@@ -63,19 +66,19 @@ impl LockClient {
     /// ```
     #[must_use]
     pub fn with_wait(&self, wait: Duration) -> Self {
-        self.viewed(self.view.clone().with_wait(wait))
+        self.viewed(|view| view.wait = Some(wait.min(FAR)))
     }
 
     /// The same client with another lease for requests that give none; it is renewed each third.
     /// Outside 10 ms to 24 h, such requests are [`LockError::Config`](crate::LockError::Config).
     #[must_use]
     pub fn with_lease(&self, lease: Duration) -> Self {
-        self.viewed(self.view.clone().with_lease(lease))
+        self.viewed(|view| view.lease = Some(lease))
     }
 
-    fn viewed(&self, view: View) -> Self {
+    fn viewed(&self, change: impl FnOnce(&mut View)) -> Self {
         let mut client = self.clone();
-        client.view = view;
+        change(&mut client.view);
         client
     }
 }
