@@ -162,7 +162,7 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no(
-        "latches are not available on etcd, whose servers show no clock by which they end; use \
+        "latches are not available on etcd, whose servers show no clock to end them by; use \
          another engine for them",
     );
     can.most_keys = Some(MOST);

@@ -187,7 +187,7 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
     can.latch = Ability::no(
-        "latches are not available on ZooKeeper, whose servers show no clock by which they end; use \
+        "latches are not available on ZooKeeper, whose servers show no clock to end them by; use \
          another engine for them",
     );
     if layout == NodeLayout::Curator {
