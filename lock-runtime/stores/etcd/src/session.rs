@@ -229,8 +229,9 @@ impl Session {
         }
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
+        let beats = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session);
         let error = tokio::select! {
-            error = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session) => error,
+            error = beats => error,
             error = streams::watch(&live, &mut wanted, &self.news) => error,
             why = has_ended => gone(&server, &why.unwrap_or_default()),
             error = broken.wait_for(Option::is_some) => match error {
