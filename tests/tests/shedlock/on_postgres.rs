@@ -10,7 +10,7 @@ const TABLE: &str = "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, \
      locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
 
 /// A database with the table and a user who may write to it, and without this library's schema.
-async fn postgres() -> (PostgresServer, Shared) {
+pub(crate) async fn postgres() -> (PostgresServer, Shared) {
     let server = PostgresServer::bare().await;
     server.run(TABLE).await;
     let grant = "CREATE ROLE jobs LOGIN; GRANT SELECT, INSERT, UPDATE ON shedlock TO jobs";
@@ -26,7 +26,7 @@ async fn postgres() -> (PostgresServer, Shared) {
     (server, shared)
 }
 
-fn url(server: &PostgresServer, options: &str) -> String {
+pub(crate) fn url(server: &PostgresServer, options: &str) -> String {
     let port = server.port();
     format!("postgres://jobs@127.0.0.1:{port}/postgres?layout=shedlock{options}")
 }
