@@ -1,8 +1,8 @@
 //! The behaviours of the contract, on each engine of this workspace.
 
 use lock_testkit::conformance::{
-    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REDISSON, REPLICATED, SENTINELS, ZOOKEEPER,
-    ZOOKEEPERS,
+    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REDISSON, REPLICATED, SENTINELS, SHEDLOCK,
+    TIMESTAMP, ZOOKEEPER, ZOOKEEPERS,
 };
 
 #[cfg(target_os = "linux")]
@@ -10,8 +10,11 @@ lock_testkit::conformance!(
     MEMORY,
     lock_testkit::conformance::SQLITE,
     lock_testkit::conformance::POSTGRES,
+    lock_testkit::conformance::SHEDLOCK_TABLE,
     REDIS,
     REDISSON,
+    TIMESTAMP,
+    SHEDLOCK,
     QUORUM,
     REPLICATED,
     SENTINELS,
@@ -25,6 +28,6 @@ lock_testkit::conformance!(
 // The store for SQLite needs Linux.
 #[cfg(not(target_os = "linux"))]
 lock_testkit::conformance!(
-    MEMORY, REDIS, REDISSON, QUORUM, REPLICATED, SENTINELS, CLUSTER, ZOOKEEPER, ZOOKEEPERS, ETCD,
-    ETCDS,
+    MEMORY, REDIS, REDISSON, TIMESTAMP, SHEDLOCK, QUORUM, REPLICATED, SENTINELS, CLUSTER,
+    ZOOKEEPER, ZOOKEEPERS, ETCD, ETCDS,
 );

@@ -96,7 +96,6 @@ const SHARED: [(&str, &[&str]); 3] = [
     (
         "the two engines that decide by the order of requests have the same rooms",
         &[
-            "Caller",
             "Carried",
             "Child",
             "ChildPlace",
@@ -105,15 +104,10 @@ const SHARED: [(&str, &[&str]); 3] = [
             "GivenUp",
             "Holds",
             "Inner",
-            "KeyNode",
             "Listing",
             "Live",
-            "MemberAddress",
             "Minted",
             "Own",
-            "OwnName",
-            "OwnPart",
-            "SessionState",
         ],
     ),
     (

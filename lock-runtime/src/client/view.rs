@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use lock_store::{LockKey, Namespace};
 
-use crate::config::{FAR, Spec, Wait};
+use crate::config::{Spec, Wait};
 
 /// A namespace and defaults; of the client itself, those that it was built with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    namespace: ViewNamespace,
-    lease: Option<Duration>,
-    wait: Option<Duration>,
+    pub(super) namespace: ViewNamespace,
+    pub(super) lease: Option<Duration>,
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum ViewNamespace {
+pub(super) enum ViewNamespace {
     /// The one that the client was built with.
     #[default]
     OfClient,
@@ -26,33 +26,14 @@ enum ViewNamespace {
 }
 
 impl View {
-    pub(super) fn in_namespace(mut self, namespace: Namespace) -> Self {
-        self.namespace = ViewNamespace::Named(namespace);
-        self
-    }
-
     /// The same in a store that perhaps has only one namespace, `own`.
-    pub(super) fn where_namespaces(self, are_told_apart: bool, own: &Namespace) -> Self {
-        match &self.namespace {
-            ViewNamespace::Named(namespace) if namespace != own && !are_told_apart => {
-                self.in_bad_namespace()
-            }
-            _ => self,
+    pub(super) fn where_namespaces(mut self, are_told_apart: bool, own: &Namespace) -> Self {
+        if let ViewNamespace::Named(namespace) = &self.namespace
+            && namespace != own
+            && !are_told_apart
+        {
+            self.namespace = ViewNamespace::Bad;
         }
-    }
-
-    pub(super) fn in_bad_namespace(mut self) -> Self {
-        self.namespace = ViewNamespace::Bad;
-        self
-    }
-
-    pub(super) fn with_wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait.min(FAR));
-        self
-    }
-
-    pub(super) fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
         self
     }
 

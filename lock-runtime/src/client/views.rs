@@ -7,7 +7,8 @@ use std::time::Duration;
 use lock_store::{Layout, Namespace};
 
 use super::LockClient;
-use super::view::View;
+use super::view::{View, ViewNamespace};
+use crate::config::FAR;
 use crate::error::LockError;
 
 impl LockClient {
@@ -38,11 +39,8 @@ impl LockClient {
     /// ```
     #[must_use]
     pub fn namespaced(&self, namespace: &str) -> Self {
-        let view = self.view.clone();
-        self.viewed(match Namespace::new(namespace) {
-            Ok(namespace) => view.in_namespace(namespace),
-            Err(_) => view.in_bad_namespace(),
-        })
+        let named = Namespace::new(namespace).map_or(ViewNamespace::Bad, ViewNamespace::Named);
+        self.viewed(|view| view.namespace = named)
     }
 
     /// The same client with its keys in another [layout](crate::guide::migration), such as those of
@@ -90,7 +88,7 @@ impl LockClient {
             engine,
             ..self.clone()
         };
-        client.viewed(self.view.clone())
+        client.viewed(|_| {})
     }
 
     /// The same client with another wait for requests that give none. How long
@@ -112,20 +110,23 @@ impl LockClient {
     /// ```
     #[must_use]
     pub fn with_wait(&self, wait: Duration) -> Self {
-        self.viewed(self.view.clone().with_wait(wait))
+        self.viewed(|view| view.wait = Some(wait.min(FAR)))
     }
 
     /// The same client with another lease for requests that give none; it is renewed each third.
     /// Outside 10 ms to 24 h, such requests are [`LockError::Config`](crate::LockError::Config).
     #[must_use]
     pub fn with_lease(&self, lease: Duration) -> Self {
-        self.viewed(self.view.clone().with_lease(lease))
+        self.viewed(|view| view.lease = Some(lease))
     }
 
-    fn viewed(&self, view: View) -> Self {
+    fn viewed(&self, change: impl FnOnce(&mut View)) -> Self {
         let mut client = self.clone();
+        change(&mut client.view);
         let (engine, own) = (&self.engine, self.engine.namespace());
-        client.view = view.where_namespaces(engine.tells_namespaces_apart(), own);
+        client.view = client
+            .view
+            .where_namespaces(engine.tells_namespaces_apart(), own);
         client
     }
 }

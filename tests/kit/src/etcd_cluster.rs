@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockClientBuilder};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::etcd_gateway::EtcdGateway;
-use crate::os_process::OsProcess;
+use crate::member_process::MemberProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
 use crate::{PeerNetwork, Port, eventually};
@@ -47,7 +47,7 @@ impl fmt::Debug for EtcdCluster {
 
 struct Member {
     // First: fields are dropped in order, and the process uses the others.
-    process: Mutex<Option<OsProcess>>,
+    process: MemberProcess,
     client: Port,
     peer: Port,
     folder: TempDir,
@@ -55,10 +55,6 @@ struct Member {
 }
 
 impl Member {
-    fn process(&self) -> MutexGuard<'_, Option<OsProcess>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn spawn(&self) {
         let log = fs::File::create(self.folder.path().join("log")).expect("a log");
         let mut command = Command::new("etcd");
@@ -67,7 +63,7 @@ impl Member {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        *self.process() = Some(OsProcess::spawn(&mut command));
+        self.process.start(&mut command);
     }
 
     fn log(&self) -> String {
@@ -154,7 +150,7 @@ impl EtcdCluster {
                 .into_iter()
                 .flat_map(|(name, value)| [name.to_owned(), value]);
             Member {
-                process: Mutex::new(None),
+                process: MemberProcess::default(),
                 client,
                 peer,
                 folder,
@@ -342,21 +338,17 @@ impl EtcdCluster {
 
     /// SIGSTOP for one member.
     pub fn pause_member(&self, number: usize) {
-        let mut process = self.members[number].process();
-        process.as_mut().expect("it runs").pause();
+        self.members[number].process.pause();
     }
 
     /// SIGCONT for one member.
     pub fn resume_member(&self, number: usize) {
-        let mut process = self.members[number].process();
-        process.as_mut().expect("it runs").resume();
+        self.members[number].process.resume();
     }
 
     /// SIGKILL for one member.
     pub fn kill_member(&self, number: usize) {
-        if let Some(mut process) = self.members[number].process().take() {
-            process.kill();
-        }
+        self.members[number].process.kill();
     }
 
     /// Starts one member again that was killed.
@@ -366,15 +358,7 @@ impl EtcdCluster {
 
     /// Ends one member in good order.
     pub async fn stop_member(&self, number: usize) {
-        let member = &self.members[number];
-        member.process().as_mut().expect("it runs").terminate();
-        eventually("the member ends", async || {
-            let mut process = member.process();
-            process
-                .as_mut()
-                .is_none_or(|process| process.exit_status().is_some())
-        })
-        .await;
+        self.members[number].process.stop().await;
     }
 
     /// Starts one member again, and waits until it has a leader.
@@ -390,9 +374,7 @@ impl EtcdCluster {
     /// Whether one member's process has ended by itself.
     #[must_use]
     pub fn has_ended(&self, number: usize) -> bool {
-        let mut process = self.members[number].process();
-        let process = process.as_mut();
-        process.is_some_and(|process| process.exit_status().is_some())
+        self.members[number].process.has_ended()
     }
 
     /// Writes a snapshot of the only member to this file.

@@ -46,12 +46,16 @@ pub mod drift;
 mod etcd_cluster;
 mod etcd_gateway;
 mod eventually;
+mod expired;
+mod hand_over;
 mod heard;
 pub mod history;
 mod latch_request;
 mod listed_store;
 mod log;
+mod lost_first;
 mod lua_scripts;
+mod member_process;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
@@ -75,12 +79,14 @@ mod resp;
 mod rights;
 pub mod seeded;
 mod sentinels;
+mod shedlock_table;
 #[cfg(target_os = "linux")]
 mod small_disk;
 #[cfg(target_os = "linux")]
 mod sqlite_file;
 pub mod store_decorator;
 mod temporary;
+mod text_backend;
 mod zookeeper_ensemble;
 mod zookeeper_wire;
 
@@ -91,13 +97,16 @@ pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};
 pub use etcd_gateway::EtcdGateway;
 pub use eventually::{eventually, eventually_within};
+pub use expired::expect_an_expired_certificate;
+pub use hand_over::fastest_hand_over;
 pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use listed_store::ListedLocks;
 pub use log::Log;
+pub use lost_first::lost_before_another_has_it;
 pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
-pub use packages::{folder_once, python_with, succeeds};
+pub use packages::{folder_once, left_out, python_with, succeeds};
 pub use peer_network::PeerNetwork;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
@@ -116,10 +125,12 @@ pub use redisson_backend::RedissonBackend;
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
+pub use shedlock_table::ShedlockTable;
 #[cfg(target_os = "linux")]
 pub use small_disk::SmallDisk;
 #[cfg(target_os = "linux")]
 pub use sqlite_file::SqliteFile;
+pub use text_backend::TextBackend;
 pub use zookeeper_ensemble::ZooKeeperEnsemble;
 pub use zookeeper_wire::ZooKeeperSession;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The Lua scripts of the Redis store, and the files that each is made of. Those of other
-/// libraries' layouts are left out: their tests are beside the libraries themselves.
+/// The Lua scripts of the Redis store, and the files that each is made of. Those of Redisson's
+/// layout are left out: their tests are beside Redisson itself.
 #[derive(Clone, Debug)]
 pub struct LuaScripts {
     files: BTreeMap<String, String>,
@@ -27,10 +27,14 @@ impl LuaScripts {
             .flatten()
             .map(|file| (file.clone(), read(&store.join("src/commands").join(file))))
             .collect();
-        let there = fs::read_dir(store.join("src/commands")).expect("the scripts' folder");
-        let names = there.map(|entry| entry.expect("a file").file_name());
-        let there = names.filter(|name| Path::new(name).extension() == Some("lua".as_ref()));
-        assert_eq!(files.len(), there.count(), "scripts.rs names others");
+        let there = ["src/commands", "src/layouts"].map(|folder| {
+            let there = fs::read_dir(store.join(folder)).expect("the scripts' folder");
+            let names = there.map(|entry| entry.expect("a file").file_name());
+            let there = names.filter(|name| Path::new(name).extension() == Some("lua".as_ref()));
+            there.count()
+        });
+        let there: usize = there.iter().sum();
+        assert_eq!(files.len(), there, "scripts.rs names others");
         Self { files, parts }
     }
 
@@ -44,10 +48,16 @@ impl LuaScripts {
         let mut scripts = Self::in_repository();
         if let Some(folder) = std::env::var_os("LOCK_SCRIPTS").map(PathBuf::from) {
             for (file, text) in &mut scripts.files {
-                *text = read(&folder.join(file));
+                *text = read(&Self::place(&folder, file));
             }
         }
         scripts
+    }
+
+    /// Where a file has its place in the folder that `LOCK_SCRIPTS` names.
+    #[must_use]
+    pub fn place(folder: &Path, file: &str) -> PathBuf {
+        folder.join(file.trim_start_matches("../"))
     }
 
     /// The text of each file.
@@ -89,7 +99,7 @@ impl LuaScripts {
 /// The name and the files of a script, from a line such as `NAME = "lib.lua", "acquire.lua";`.
 fn parts(line: &str) -> Option<(String, Vec<String>)> {
     let (name, files) = line.strip_suffix(".lua\";").and(line.split_once('='))?;
-    if files.contains("../layouts/") {
+    if files.contains("../layouts/redisson/") {
         return None;
     }
     let quoted = files.split('"').skip(1).step_by(2);

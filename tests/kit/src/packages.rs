@@ -33,6 +33,19 @@ pub fn succeeds(program: impl AsRef<Path>, arguments: &[&str]) -> bool {
     done.is_ok_and(|status| status.success())
 }
 
+/// Says that a test is left out for what this machine lacks.
+///
+/// # Panics
+/// With `LOCK_TESTS_ALL=1`, as `.ci/run` sets it: then nothing may be left out unseen.
+pub fn left_out(why: &str) {
+    println!("left out: {why}");
+    let all = std::env::var_os("LOCK_TESTS_ALL");
+    assert!(
+        all.is_none_or(|all| all != "1"),
+        "with LOCK_TESTS_ALL=1, no test is left out: {why}"
+    );
+}
+
 /// A Python with these packages (`redis==8.1.0`), in a folder of its own below `target`. `None`
 /// where there is no Python, or they can't be had.
 #[must_use]

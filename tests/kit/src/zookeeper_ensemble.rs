@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockClientBuilder};
@@ -16,11 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::os_process::OsProcess;
+use crate::member_process::MemberProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
 use crate::zookeeper_wire::ZooKeeperSession;
-use crate::{PeerNetwork, Port, eventually};
+use crate::{PeerNetwork, Port};
 
 /// Where Debian and Homebrew have the server.
 const JARS: [&str; 3] = [
@@ -60,11 +60,12 @@ impl fmt::Debug for ZooKeeperEnsemble {
 
 struct Member {
     // First: fields are dropped in order, and the process uses the others.
-    process: Mutex<Option<OsProcess>>,
+    process: MemberProcess,
     client: Port,
     follow: Port,
     elect: Port,
     folder: TempDir,
+    classpath: String,
 }
 
 /// The server's jars.
@@ -86,18 +87,15 @@ fn peer(at: usize, ports: &[u16]) -> String {
 }
 
 impl Member {
-    fn new() -> Self {
+    fn new(classpath: String) -> Self {
         Self {
-            process: Mutex::new(None),
+            classpath,
+            process: MemberProcess::default(),
             client: Port::free(),
             follow: Port::free(),
             elect: Port::free(),
             folder: temporary_folder(),
         }
-    }
-
-    fn process(&self) -> MutexGuard<'_, Option<OsProcess>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn configure(&self, number: usize, peers: &str, more: &str, patience: u32) {
@@ -131,13 +129,13 @@ impl Member {
             // What is written to disk is no test's subject, and a busy disk would be slow.
             .arg("-Dzookeeper.forceSync=no")
             .args(arguments)
-            .args(["-cp", &classpath()])
+            .args(["-cp", &self.classpath])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.configuration())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        *self.process() = Some(OsProcess::spawn(&mut command));
+        self.process.start(&mut command);
     }
 
     /// Its word about itself. Empty if it does not answer.
@@ -179,7 +177,17 @@ impl ZooKeeperEnsemble {
 
     /// So many members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
-        let members: Vec<Member> = (0..members).map(|_| Member::new()).collect();
+        let members = (0..members).map(|_| Member::new(classpath())).collect();
+        Self::made_of(members, more, arguments).await
+    }
+
+    /// One server of these jars.
+    pub async fn one_of(jars: &Path) -> Self {
+        let member = Member::new(format!("{}/*", jars.display()));
+        Self::made_of(vec![member], "", &[]).await
+    }
+
+    async fn made_of(members: Vec<Member>, more: &str, arguments: &[String]) -> Self {
         let peers: String = match members.len() {
             1 => String::new(),
             _ => {
@@ -197,7 +205,7 @@ impl ZooKeeperEnsemble {
     /// An ensemble of three whose leader, the last member, can be cut off from the others, and
     /// does not see for a minute that it was replaced.
     pub async fn three_with_a_patient_leader() -> (Self, PeerNetwork) {
-        let members: Vec<Member> = (0..3).map(|_| Member::new()).collect();
+        let members: Vec<Member> = (0..3).map(|_| Member::new(classpath())).collect();
         let ports: Vec<Vec<u16>> = members.iter().map(Member::peer_ports).collect();
         let network = PeerNetwork::new(&ports).await;
         let last = members.len() - 1;
@@ -339,34 +347,22 @@ impl ZooKeeperEnsemble {
 
     /// SIGSTOP for one member.
     pub fn pause_member(&self, number: usize) {
-        let mut process = self.members[number].process();
-        process.as_mut().expect("it runs").pause();
+        self.members[number].process.pause();
     }
 
     /// SIGCONT for one member.
     pub fn resume_member(&self, number: usize) {
-        let mut process = self.members[number].process();
-        process.as_mut().expect("it runs").resume();
+        self.members[number].process.resume();
     }
 
     /// SIGKILL for one member.
     pub fn kill_member(&self, number: usize) {
-        if let Some(mut process) = self.members[number].process().take() {
-            process.kill();
-        }
+        self.members[number].process.kill();
     }
 
     /// Ends one member in good order.
     pub async fn stop_member(&self, number: usize) {
-        let member = &self.members[number];
-        member.process().as_mut().expect("it runs").terminate();
-        eventually("the member ends", async || {
-            let mut process = member.process();
-            process
-                .as_mut()
-                .is_none_or(|process| process.exit_status().is_some())
-        })
-        .await;
+        self.members[number].process.stop().await;
     }
 
     /// Starts one member again that was killed, and does not wait until it serves.

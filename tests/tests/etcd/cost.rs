@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use lock_testkit::{EtcdCluster, eventually};
+use lock_testkit::{EtcdCluster, eventually, fastest_hand_over};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::{client, requests};
+use crate::client;
 
 /// The number of changes so far.
 async fn revision(servers: &EtcdCluster) -> u64 {
@@ -53,19 +55,45 @@ async fn who_waits_hears_of_a_release_within_milliseconds() {
         client(&servers.url("")).await,
         client(&servers.url("")).await,
     );
-    let mut fastest = Duration::MAX;
-    for _ in 0..10 {
-        let guard = a.lock("k").acquire().await.unwrap();
-        let waiter = tokio::spawn(b.lock("k").acquire());
-        eventually("it waits", async || {
-            requests(&servers, "k").await.len() == 2
+    let fastest = fastest_hand_over(&a, &b).await;
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+}
+
+/// The messages of this method's clients so far.
+async fn messages(servers: &EtcdCluster, method: &str) -> u64 {
+    let address = ("127.0.0.1", servers.ports()[0]);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let question = b"GET /metrics HTTP/1.0\r\n\r\n";
+    stream.write_all(question).await.unwrap();
+    let mut metrics = String::new();
+    stream.read_to_string(&mut metrics).await.unwrap();
+    let of = format!("grpc_server_msg_received_total{{grpc_method=\"{method}\"");
+    let line = metrics.lines().find(|line| line.starts_with(&of));
+    let count = line.and_then(|line| line.rsplit(' ').next());
+    count.map_or(0, |count| count.parse().unwrap())
+}
+
+#[tokio::test]
+async fn an_idle_client_keeps_its_session_alive_and_asks_nothing_else() {
+    let servers = EtcdCluster::one().await;
+    let _idle = client(&servers.url("?session=2s")).await;
+    let beats = async |more: u64| {
+        let before = messages(&servers, "LeaseKeepAlive").await;
+        eventually("it is kept alive", async || {
+            messages(&servers, "LeaseKeepAlive").await >= before + more
         })
         .await;
-        let began = std::time::Instant::now();
-        guard.release().await.unwrap();
-        let next = waiter.await.unwrap().unwrap();
-        fastest = fastest.min(began.elapsed());
-        next.release().await.unwrap();
-    }
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    };
+    // With the first, it has said that it listens.
+    beats(1).await;
+    let others = async || {
+        let mut counts = Vec::new();
+        for method in ["Range", "Put", "Txn", "DeleteRange", "Watch", "LeaseGrant"] {
+            counts.push((method, messages(&servers, method).await));
+        }
+        counts
+    };
+    let before = others().await;
+    beats(5).await;
+    assert_eq!(others().await, before);
 }

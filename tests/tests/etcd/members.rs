@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{EtcdCluster, Proxy, SmallDisk, eventually};
+use lock_testkit::{EtcdCluster, Proxy, SmallDisk, eventually, lost_before_another_has_it};
 
 use crate::{LONG, client};
 
@@ -205,22 +205,8 @@ async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_anoth
     let other = client(&servers.url_at(&others, "?session=4s")).await;
     let request = cut_off.lock("k").lease(Duration::from_secs(2)).renew(true);
     let guard = request.acquire().await.unwrap();
-    network.isolate(leader);
-    let lost = tokio::spawn(async move {
-        guard.lost().await;
-        let at = Instant::now();
-        assert!(!guard.is_held());
-        (at, guard)
-    });
-    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
-    let granted = Instant::now();
-    assert!(
-        lost.is_finished(),
-        "its holder does not know that it is lost"
-    );
-    let (at, guard) = lost.await.unwrap();
-    assert!(at < granted);
-    assert!(next.is_held());
+    let cut = || network.isolate(leader);
+    let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
     drop(guard);
     network.rejoin(leader);
     next.release().await.unwrap();

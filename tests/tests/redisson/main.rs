@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient};
-use lock_testkit::{ChildProcess, RedisServer};
+use lock_testkit::{ChildProcess, RedisServer, left_out};
 
 /// More than a slow machine needs.
 const LONG: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ impl Java {
 
     async fn of_version(server: &RedisServer, watchdog: Duration, version: &str) -> Option<Self> {
         let Some(folder) = class_path(version) else {
-            println!("left out: it needs Maven and a compiler for Java");
+            left_out("it needs Maven and a compiler for Java");
             return None;
         };
         let folder = folder.display();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use lock_testkit::{ChildProcess, folder_once, succeeds};
+use lock_testkit::{ChildProcess, folder_once, left_out, succeeds};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/shedlock");
 
@@ -50,7 +50,7 @@ fn classpath() -> Option<String> {
 /// Java.
 pub(crate) async fn worker(provider: &[String]) -> Option<ChildProcess> {
     let Some(classpath) = classpath() else {
-        println!("left out: it needs Maven and a compiler for Java");
+        left_out("it needs Maven and a compiler for Java");
         return None;
     };
     let mut arguments = vec!["-Xmx128m", "-cp", &classpath, "ShedlockWorker"];

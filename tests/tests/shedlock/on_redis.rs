@@ -201,3 +201,139 @@ async fn what_the_layout_lacks_is_refused_with_the_reason() {
         assert!(error.to_string().contains(says), "{url}: {error}");
     }
 }
+
+#[tokio::test]
+async fn at_maxmemory_a_lock_is_renewed_kept_and_released_and_none_is_taken() {
+    let (server, shared) = redis().await;
+    let client = client(&shared.url).await;
+    let renewed = client.lock("renewed").acquire().await.unwrap();
+    let kept = client
+        .lock("kept")
+        .hold_at_least(Duration::from_secs(600))
+        .acquire();
+    let kept = kept.await.unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    renewed.extend(Duration::from_secs(600)).await.unwrap();
+    kept.release().await.unwrap();
+    let value: String = server.query(&["GET", "job-lock:default:kept"]).await;
+    assert!(value.ends_with(":kept"), "{value}");
+    for key in ["kept", "renewed"] {
+        let key = format!("job-lock:default:{key}");
+        let left: i64 = server.query(&["PTTL", &key]).await;
+        assert!((500_000..=600_000).contains(&left), "{key}: {left}");
+    }
+    let error = client.lock("other").try_acquire().await.unwrap_err();
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+    renewed.release().await.unwrap();
+    let left: i64 = server.query(&["EXISTS", "job-lock:default:renewed"]).await;
+    assert_eq!(left, 0);
+}
+
+/// A reply of more than 16 MB would end the connection that all renewals share.
+#[tokio::test]
+async fn of_a_value_of_many_megabytes_only_the_ends_are_read() {
+    let (server, shared) = redis().await;
+    let client = client(&shared.url).await;
+    let held = client.lock("held").acquire().await.unwrap();
+    let connected = connections(&server).await;
+    for (value, is_lock) in [
+        ("anything", false),
+        ("ADDED:2026-11-26T10:59:28.510Z@", true),
+    ] {
+        let key = "job-lock:default:k";
+        server.command(&["SET", key, value]).await;
+        let end = format!(":{:032x}-1", 7);
+        server.command(&["SETRANGE", key, "17825792", &end]).await;
+        let found = client.inspect("k").await;
+        let taken = client
+            .lock("k")
+            .try_acquire()
+            .await
+            .map(|guard| guard.is_some());
+        match is_lock {
+            true => {
+                let found = found.unwrap();
+                assert!(
+                    format!("{:?}", found.holder).contains("00000000"),
+                    "{found:?}"
+                );
+                assert!(!taken.unwrap());
+            }
+            false => {
+                for error in [found.map(drop).unwrap_err(), taken.map(drop).unwrap_err()] {
+                    assert!(matches!(error, LockError::KeyConflict { .. }), "{error}");
+                }
+            }
+        }
+    }
+    let asked = 2 * 2;
+    assert_eq!(connections(&server).await, connected + asked + 1);
+    held.release().await.unwrap();
+}
+
+/// The connections that the server has accepted so far.
+async fn connections(server: &RedisServer) -> u64 {
+    let info: String = server.query(&["INFO", "stats"]).await;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Who may use the keys and channels of the prefix can do all of this.
+#[tokio::test]
+async fn a_view_and_a_client_of_its_environment_can_revoke_each_others_locks() {
+    let (server, _) = redis().await;
+    let rule = [
+        "ACL",
+        "SETUSER",
+        "jobs",
+        "on",
+        "nopass",
+        "+@all",
+        "resetchannels",
+    ];
+    let rule: Vec<&str> = rule
+        .into_iter()
+        .chain(["~job-lock:*", "&job-lock:*"])
+        .collect();
+    server.command(&rule).await;
+    let of = async |options: &str| {
+        let address = server.addr();
+        client(&format!(
+            "redis://jobs:x@{address}/?layout=shedlock{options}"
+        ))
+        .await
+    };
+    let (plain, prod) = (of("").await, of("&namespace=prod").await);
+    let (view, by_name) = (plain.namespaced("prod"), of("&namespace=default").await);
+    for (holder, other) in [
+        (&view, &prod),
+        (&prod, &view),
+        (&plain, &by_name),
+        (&by_name, &plain),
+    ] {
+        let guard = holder.lock("report").acquire().await.unwrap();
+        let error = other
+            .lock("report")
+            .wait(Duration::from_millis(500))
+            .acquire();
+        let error = error.await.unwrap_err().to_string();
+        let id = format!(":{}", std::process::id());
+        assert!(error.contains(&id), "who holds it is not known: {error}");
+        let revoking = other.revoke("report", Duration::from_secs(10));
+        let (revoked, ()) = tokio::join!(revoking, async {
+            let lost = tokio::time::timeout(Duration::from_secs(10), guard.lost());
+            lost.await.expect("it is asked to stop");
+            drop(guard);
+        });
+        assert!(revoked.unwrap().is_complete());
+    }
+    // One environment does not hear the other.
+    let _guard = plain.lock("report").acquire().await.unwrap();
+    let revoked = prod
+        .revoke("report", Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(revoked.released, 0);
+}

@@ -7,12 +7,14 @@
 mod bad_input;
 mod both;
 mod breaks;
+mod hostile_servers;
+mod late_replies;
 
 use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_testkit::{ChildProcess, Event, RedisServer, python_with};
+use lock_testkit::{ChildProcess, Event, RedisServer, left_out, python_with};
 
 pub(crate) const KEY: &str = "stock:42";
 
@@ -34,7 +36,7 @@ pub(crate) const MILLIS: Form = Form {
 pub(crate) async fn recipe(server: &RedisServer, form: Form) -> Option<ChildProcess> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(python) = python_with(target, &["redis==8.1.0"]) else {
-        println!("left out: it needs Python with pip");
+        left_out("it needs Python with pip");
         return None;
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/timestamp/recipe.py");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{Port, ZooKeeperEnsemble};
 
-use crate::client;
+use crate::{client, maven_jars};
 
 async fn refused(url: &str) -> LockError {
     let builder = LockClient::builder().url(url);
@@ -103,6 +103,32 @@ async fn another_user_can_neither_take_nor_end_locks() {
     }
     assert!(guard.is_held());
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_majority_it_is_said_in_time() {
+    let servers = ZooKeeperEnsemble::three().await;
+    servers.kill_member(0);
+    servers.kill_member(1);
+    let error = refused(&servers.url("")).await;
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("majority"), "{error}");
+}
+
+/// Servers of 3.4 have no containers, and no `create` that tells its transaction.
+#[tokio::test]
+async fn a_server_that_is_too_old_is_told() {
+    let Some(jars) = maven_jars("zookeeper-3.4") else {
+        println!("left out: it needs Maven");
+        return;
+    };
+    let servers = ZooKeeperEnsemble::one_of(&jars).await;
+    let client = client(&servers.url("")).await;
+    let asked = Instant::now();
+    let error = client.lock("k").acquire().await.unwrap_err();
+    assert!(asked.elapsed() < Duration::from_secs(4), "{error}");
+    assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("use ZooKeeper 3.5"), "{error}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually};
+use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually, fastest_hand_over};
 
 use crate::{children, client};
 
@@ -94,4 +94,13 @@ async fn a_heartbeat_makes_servers_write_only_while_its_client_holds_or_waits() 
     let before = proxy.requests_named("BEAT");
     more("SYNC").await;
     assert!(proxy.requests_named("BEAT") <= before + 1);
+}
+
+#[tokio::test]
+async fn who_waits_hears_of_a_release_within_milliseconds() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let fastest = fastest_hand_over(&a, &b).await;
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
 }

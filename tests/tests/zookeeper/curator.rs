@@ -1,35 +1,19 @@
 //! Curator's `InterProcessMutex` from Maven, and `layout=curator`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble};
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble, left_out};
 
-use crate::worker;
+use crate::{maven_jars, worker};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/curator");
 
 /// Curator's jars. `None` where neither they nor Maven and a compiler for Java are.
 fn jars() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("curator-jars");
     let has_compiler = Command::new("javac").arg("-version").output().is_ok();
-    if !has_compiler {
-        return None;
-    }
-    if !folder.join("curator-recipes-5.7.1.jar").exists() {
-        let fetched = Command::new("mvn")
-            .args(["-q", "-B", "-f", &format!("{FOLDER}/pom.xml")])
-            .arg("dependency:copy-dependencies")
-            .arg(format!("-DoutputDirectory={}", folder.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if !fetched.is_ok_and(|status| status.success()) {
-            return None;
-        }
-    }
-    Some(folder)
+    has_compiler.then(|| maven_jars("curator"))?
 }
 
 /// From, to, and whether it is Curator's.
@@ -52,7 +36,7 @@ async fn turns_of(worker: &mut ChildProcess, is_curator: bool, turns: &mut Vec<M
 #[tokio::test]
 async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
     let Some(jars) = jars() else {
-        println!("left out: it needs Maven and a compiler for Java");
+        left_out("it needs Maven and a compiler for Java");
         return;
     };
     let seconds = std::env::var("CURATOR_SECONDS").ok();

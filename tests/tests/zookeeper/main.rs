@@ -14,6 +14,8 @@ mod members;
 mod sessions;
 mod tls;
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
@@ -44,4 +46,23 @@ async fn children(servers: &ZooKeeperEnsemble, key: &str) -> usize {
     let children = session.children(&path).await.len();
     session.close().await;
     children
+}
+
+/// The jars that a fixture's `pom.xml` names. `None` where neither they nor Maven are.
+fn maven_jars(fixture: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{fixture}-jars"));
+    let is_complete = folder.join("complete");
+    if !is_complete.exists() {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+        let fetched = Command::new("mvn")
+            .args(["-q", "-B", "-f", &format!("{fixtures}/{fixture}/pom.xml")])
+            .arg("dependency:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", folder.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        fetched.ok().filter(ExitStatus::success)?;
+        std::fs::write(is_complete, "").ok()?;
+    }
+    Some(folder)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{SmallDisk, ZooKeeperEnsemble, eventually};
+use lock_testkit::{SmallDisk, ZooKeeperEnsemble, eventually, lost_before_another_has_it};
 
 use crate::{LONG, client};
 
@@ -185,22 +185,8 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
     let cut_off = client(&servers.url_at(&ports[2..], options)).await;
     let other = client(&servers.url_at(&ports[..2], options)).await;
     let guard = cut_off.lock("k").acquire().await.unwrap();
-    network.isolate(2);
-    let lost = tokio::spawn(async move {
-        guard.lost().await;
-        let at = Instant::now();
-        assert!(!guard.is_held());
-        (at, guard)
-    });
-    let next = other.lock("k").wait(LONG).acquire().await.unwrap();
-    let granted = Instant::now();
-    assert!(
-        lost.is_finished(),
-        "its holder does not know that it is lost"
-    );
-    let (at, guard) = lost.await.unwrap();
-    assert!(at < granted);
-    assert!(next.is_held());
+    let cut = || network.isolate(2);
+    let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
     assert!(
         servers.leads(2).await,
         "it does not know that it was replaced"

@@ -118,27 +118,12 @@ impl LockClientBuilder {
             name,
             layout,
         } = UrlSettings::of(&url)?;
-        if let Some(timeout) = connect_timeout_of(&url)? {
-            if self.connect_timeout.is_some() {
-                return Err(given_twice("connect_timeout"));
-            }
-            self.connect_timeout = Some(timeout);
-        }
+        let timeout = connect_timeout_of(&url)?;
+        give_once("connect_timeout", &mut self.connect_timeout, timeout)?;
         self.url = Some(url);
-        for (option, given, in_url) in [
-            ("namespace", &mut self.namespace, namespace),
-            ("name", &mut self.name, name),
-        ] {
-            if given.is_some() && in_url.is_some() {
-                return Err(given_twice(option));
-            }
-            *given = given.take().or(in_url);
-        }
-        if self.layout.is_some() && layout.is_some() {
-            return Err(given_twice("layout"));
-        }
-        self.layout = self.layout.or(layout);
-        Ok(())
+        give_once("namespace", &mut self.namespace, namespace)?;
+        give_once("name", &mut self.name, name)?;
+        give_once("layout", &mut self.layout, layout)
     }
 
     fn check(&self) -> Result<Namespace, LockError> {
@@ -332,10 +317,17 @@ impl LockClientBuilder {
     }
 }
 
-fn given_twice(option: &str) -> LockError {
-    LockError::config(format!(
-        "`{option}` is given by the builder and in the store's URL; leave one of them out"
-    ))
+/// Takes what the URL says, unless the builder says it too.
+fn give_once<T>(option: &str, setting: &mut Option<T>, in_url: Option<T>) -> Result<(), LockError> {
+    match in_url {
+        Some(_) if setting.is_some() => Err(LockError::config(format!(
+            "`{option}` is given by the builder and in the store's URL; leave one of them out"
+        ))),
+        in_url => {
+            *setting = setting.take().or(in_url);
+            Ok(())
+        }
+    }
 }
 
 fn no_thread(error: io::Error) -> LockError {

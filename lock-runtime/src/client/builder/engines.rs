@@ -10,16 +10,12 @@ use lock_store::{Layout, Store, StoreContext};
 use super::LockClientBuilder;
 use crate::error::LockError;
 
-pub(super) fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres:") || url.starts_with("postgresql:")
-}
-
 /// The time limit in a URL, if it is of PostgreSQL.
 #[cfg(feature = "postgres")]
 pub(super) fn connect_timeout_of(url: &str) -> Result<Option<Duration>, LockError> {
-    match is_postgres(url) {
-        true => Ok(lock_store_postgres::connect_timeout(url)?),
-        false => Ok(None),
+    match url.split_once(':') {
+        Some(("postgres" | "postgresql", _)) => Ok(lock_store_postgres::connect_timeout(url)?),
+        _ => Ok(None),
     }
 }
 

@@ -6,7 +6,7 @@ use lock_store::{Layout, percent_decoded};
 use crate::error::LockError;
 
 /// A URL without the client's own options, and these.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct UrlSettings {
     pub(super) url: String,
     pub(super) namespace: Option<String>,
@@ -24,11 +24,10 @@ impl UrlSettings {
             None => (url, None),
         };
         let Some((base, query)) = before.split_once('?') else {
+            let url = url.to_owned();
             return Ok(Self {
-                url: url.to_owned(),
-                namespace: None,
-                name: None,
-                layout: None,
+                url,
+                ..Self::default()
             });
         };
         let (mut namespace, mut name, mut others) = (None, None, Vec::new());

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::schedule::{Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
-use crate::engine::hold::change::RenewedParts;
+use crate::engine::hold::part::RenewedParts;
 use crate::engine::liveness::Liveness;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
@@ -207,17 +207,11 @@ impl Watchdog {
             if is_lost || event.hold.ended() {
                 self.observed.record_lost(&event.hold, now);
                 self.forget(&event.hold);
-            } else if event.renew {
-                // Whatever becomes of the renewal, the deadline is watched.
-                self.set(
-                    Arc::clone(&event.hold),
-                    None,
-                    event.failures,
-                    Some(event.due),
-                );
-                renewals.push(event);
             } else {
-                self.set(event.hold, None, event.failures, Some(event.due));
+                // Whatever becomes of a renewal, the deadline is watched.
+                let hold = Arc::clone(&event.hold);
+                self.set(hold, None, event.failures, Some(event.due));
+                renewals.extend(event.renew.then_some(event));
             }
         }
         // Each batch has a time limit and an outcome of its own. Holds with little time left travel
@@ -276,7 +270,7 @@ impl Watchdog {
             Ok(answer) => {
                 let mut replies = answer.value.into_iter();
                 for (event, lease) in &events {
-                    let all = RenewedParts::of(&event.hold, &mut replies);
+                    let all = RenewedParts::of(event.hold.parts(), &mut replies);
                     self.apply_renewal(event, *lease, sent, all);
                 }
             }

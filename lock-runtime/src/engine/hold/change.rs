@@ -3,45 +3,14 @@
 
 use std::time::Duration;
 
-use lock_store::{Instant, Permits, Released, Renewal, Renewed};
+use lock_store::{Instant, Permits, Released, Renewal};
 
 use super::Hold;
+use super::part::RenewedParts;
 use crate::config::check_lease;
 use crate::engine::errors::{unanswered, unavailable};
 use crate::engine::{Engine, timing};
 use crate::error::{LockError, LostReason};
-
-/// What the replies for all keys of a hold come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RenewedParts {
-    /// All were renewed, and can be trusted until then, if the store has said so.
-    All { until: Option<Instant> },
-    /// Some were not answered, and none is gone.
-    Unanswered,
-    /// A hold on several keys is lost with any of them. A reply too few is not a renewal.
-    Gone,
-}
-
-impl RenewedParts {
-    /// Takes the replies for this hold.
-    pub(crate) fn of(hold: &Hold, replies: &mut impl Iterator<Item = Renewed>) -> Self {
-        let mut all = Self::All { until: None };
-        for _ in hold.parts() {
-            all = match (all, replies.next()) {
-                (all, Some(Renewed::Renewed)) => all,
-                (Self::All { until }, Some(Renewed::Until(one))) => Self::All {
-                    until: Some(until.map_or(one, |until| until.min(one))),
-                },
-                (all, Some(Renewed::Until(_))) => all,
-                (Self::All { .. } | Self::Unanswered, Some(Renewed::Unanswered)) => {
-                    Self::Unanswered
-                }
-                _ => Self::Gone,
-            };
-        }
-        all
-    }
-}
 
 impl Hold {
     /// The lease to ask for. From then on the store may keep the hold for that long, whatever is
@@ -97,7 +66,7 @@ impl Engine {
         let result = self.store.renew(renewals, self.command_by()).await;
         self.liveness.note(sent, &result);
         let answer = result.map_err(|failure| unavailable(Some(hold.key()), failure.error))?;
-        let replies = RenewedParts::of(hold, &mut answer.value.into_iter());
+        let replies = RenewedParts::of(hold.parts(), &mut answer.value.into_iter());
         let until = match replies {
             RenewedParts::All { until } => until,
             RenewedParts::Unanswered => {

@@ -1,6 +1,6 @@
 //! One hold: how long it can be trusted, and the store's commands for it.
 
-pub(super) mod change;
+mod change;
 pub(super) mod loss;
 pub(crate) mod part;
 pub(super) mod release;

@@ -6,23 +6,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::connecting::Connecting;
+use super::fault::{OperationFault, gone, silent};
 use crate::contract::StoreFuture;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::instant::Instant;
 use crate::link::{Answer, Failure, Link};
-
-/// Why a request failed. `R` is how a server refuses.
-#[derive(Clone, Debug)]
-pub enum OperationFault<R> {
-    /// The connection has ended, or the session. What was sent may have been carried out.
-    Lost(StoreError),
-    /// The server's word for it. It was not carried out.
-    Refused(R),
-    /// The server's answer can't be read.
-    Unreadable,
-    /// It was not sent: nobody waits for it any more.
-    GivenUp,
-}
 
 /// A connection that is up, as operations see it.
 pub trait LiveConnection {
@@ -31,19 +19,6 @@ pub trait LiveConnection {
 
     /// For people.
     fn server(&self) -> &str;
-}
-
-/// The connection is gone, or there can be none.
-#[must_use]
-pub fn gone(server: &str, why: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
-}
-
-/// There was no answer in time.
-#[must_use]
-pub fn silent(server: &str) -> StoreError {
-    let text = format!("{server}: it is slow, stands still, or has no majority");
-    StoreError::new(StoreErrorKind::Timeout, text)
 }
 
 /// Carries out an operation, which may be repeated: over another connection, if one ends. `refused`

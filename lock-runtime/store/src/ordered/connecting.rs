@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::carried::{gone, silent};
+use super::fault::{gone, silent};
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::instant::Instant;
@@ -18,7 +18,7 @@ use crate::timing::backoff;
 /// A server that refuses for a reason that does not pass is asked less often.
 const LATER: Duration = Duration::from_secs(2);
 
-enum ConnectionState<L> {
+enum ConnectingState<L> {
     /// After this many attempts that failed, the last with this error.
     Down(u64, Option<StoreError>),
     Up(Arc<L>),
@@ -26,7 +26,7 @@ enum ConnectionState<L> {
 }
 
 // Whatever a connection is.
-impl<L> Clone for ConnectionState<L> {
+impl<L> Clone for ConnectingState<L> {
     fn clone(&self) -> Self {
         match self {
             Self::Down(failures, error) => Self::Down(*failures, error.clone()),
@@ -43,7 +43,7 @@ pub struct Connecting<L> {
     server: String,
     /// Whether who has had a connection waits for more than one attempt: an election takes several.
     is_patient: bool,
-    state: watch::Sender<ConnectionState<L>>,
+    state: watch::Sender<ConnectingState<L>>,
     was_up: AtomicBool,
     reconnects: AtomicU64,
     links: AtomicU64,
@@ -64,7 +64,7 @@ impl<L> Connecting<L> {
             clock,
             server,
             is_patient,
-            state: watch::Sender::new(ConnectionState::Down(0, None)),
+            state: watch::Sender::new(ConnectingState::Down(0, None)),
             was_up: AtomicBool::new(false),
             reconnects: AtomicU64::new(0),
             links: AtomicU64::new(1),
@@ -99,14 +99,14 @@ impl<L> Connecting<L> {
     /// The connection, if there is one now.
     pub fn live_now(&self) -> Option<Arc<L>> {
         match &*self.state.borrow() {
-            ConnectionState::Up(live) => Some(Arc::clone(live)),
-            ConnectionState::Down(..) | ConnectionState::Closed => None,
+            ConnectingState::Up(live) => Some(Arc::clone(live)),
+            ConnectingState::Down(..) | ConnectingState::Closed => None,
         }
     }
 
     /// Whether there will be no more.
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), ConnectionState::Closed)
+        matches!(&*self.state.borrow(), ConnectingState::Closed)
     }
 
     /// The connection. If there is none, waits for the end of the next attempt to connect.
@@ -116,29 +116,29 @@ impl<L> Connecting<L> {
     pub async fn live(&self, by: Instant) -> Result<Arc<L>, StoreError> {
         let mut states = self.state.subscribe();
         let before = match &*states.borrow_and_update() {
-            ConnectionState::Up(live) => return Ok(Arc::clone(live)),
-            ConnectionState::Down(_, Some(error)) if !error.kind().is_transient() => {
+            ConnectingState::Up(live) => return Ok(Arc::clone(live)),
+            ConnectingState::Down(_, Some(error)) if !error.kind().is_transient() => {
                 return Err(error.clone());
             }
-            ConnectionState::Down(failures, _) => *failures,
-            ConnectionState::Closed => return Err(self.closed_error()),
+            ConnectingState::Down(failures, _) => *failures,
+            ConnectingState::Closed => return Err(self.closed_error()),
         };
         let waits_on = self.is_patient && self.was_up.load(Ordering::Relaxed);
         let ended = states.wait_for(|state| match state {
-            ConnectionState::Up(_) | ConnectionState::Closed => true,
-            ConnectionState::Down(_, Some(error)) if !error.kind().is_transient() => true,
-            ConnectionState::Down(failures, _) => *failures > before && !waits_on,
+            ConnectingState::Up(_) | ConnectingState::Closed => true,
+            ConnectingState::Down(_, Some(error)) if !error.kind().is_transient() => true,
+            ConnectingState::Down(failures, _) => *failures > before && !waits_on,
         });
         let state = match self.clock.by(by, ended).await {
             Some(Ok(state)) => state.clone(),
-            Some(Err(_)) => ConnectionState::Closed,
+            Some(Err(_)) => ConnectingState::Closed,
             None => self.state.borrow().clone(),
         };
         match state {
-            ConnectionState::Up(live) => Ok(live),
-            ConnectionState::Down(_, Some(error)) => Err(error),
-            ConnectionState::Down(_, None) => Err(silent(&self.server)),
-            ConnectionState::Closed => Err(self.closed_error()),
+            ConnectingState::Up(live) => Ok(live),
+            ConnectingState::Down(_, Some(error)) => Err(error),
+            ConnectingState::Down(_, None) => Err(silent(&self.server)),
+            ConnectingState::Closed => Err(self.closed_error()),
         }
     }
 
@@ -148,16 +148,16 @@ impl<L> Connecting<L> {
 
     /// There are no more connections. The one that there was.
     pub fn close(&self) -> Option<Arc<L>> {
-        match self.state.send_replace(ConnectionState::Closed) {
-            ConnectionState::Up(live) => Some(live),
-            ConnectionState::Down(..) | ConnectionState::Closed => None,
+        match self.state.send_replace(ConnectingState::Closed) {
+            ConnectingState::Up(live) => Some(live),
+            ConnectingState::Down(..) | ConnectingState::Closed => None,
         }
     }
 
     /// The result, unless it is closed before.
     pub async fn until_closed<T>(&self, attempt: impl Future<Output = T>) -> Option<T> {
         let mut states = self.state.subscribe();
-        let closed = states.wait_for(|state| matches!(state, ConnectionState::Closed));
+        let closed = states.wait_for(|state| matches!(state, ConnectingState::Closed));
         let (mut attempt, mut closed) = (std::pin::pin!(attempt), std::pin::pin!(closed));
         std::future::poll_fn(|cx| {
             if closed.as_mut().poll(cx).is_ready() {
@@ -173,12 +173,12 @@ impl<L> Connecting<L> {
         if self.was_up.swap(true, Ordering::Relaxed) {
             self.reconnects.fetch_add(1, Ordering::Relaxed);
         }
-        self.change(|_| ConnectionState::Up(Arc::clone(live)))
+        self.change(|_| ConnectingState::Up(Arc::clone(live)))
     }
 
     /// The connection has ended.
     pub fn go_down(&self) {
-        self.change(|_| ConnectionState::Down(0, None));
+        self.change(|_| ConnectingState::Down(0, None));
     }
 
     /// An attempt has failed, after others. Waits for the time of the next one.
@@ -189,19 +189,19 @@ impl<L> Connecting<L> {
         };
         self.change(|state| {
             let failures = match state {
-                ConnectionState::Down(failures, _) => *failures,
-                ConnectionState::Up(_) | ConnectionState::Closed => 0,
+                ConnectingState::Down(failures, _) => *failures,
+                ConnectingState::Up(_) | ConnectingState::Closed => 0,
             };
-            ConnectionState::Down(failures + 1, Some(error))
+            ConnectingState::Down(failures + 1, Some(error))
         });
         let paused = self.clock.sleep_until(self.clock.now() + pause);
         let _ = self.until_closed(paused).await;
     }
 
     /// False: it is closed, and stays so.
-    fn change(&self, next: impl FnOnce(&ConnectionState<L>) -> ConnectionState<L>) -> bool {
+    fn change(&self, next: impl FnOnce(&ConnectingState<L>) -> ConnectingState<L>) -> bool {
         self.state.send_if_modified(|state| {
-            let is_open = !matches!(state, ConnectionState::Closed);
+            let is_open = !matches!(state, ConnectingState::Closed);
             if is_open {
                 *state = next(state);
             }

@@ -1,4 +1,4 @@
-//! [`Members`]: the servers of a URL, and which of them a client connects to.
+//! [`SessionMembers`]: the servers of a URL, and which of them a client connects to.
 
 use std::fmt;
 use std::future::Future;
@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::carried::{gone, silent};
+use super::fault::{gone, silent};
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::owner::ClientId;
@@ -14,10 +14,10 @@ use crate::server_url::Host;
 use crate::staggered::Staggered;
 
 /// What a host's name stands for. `None`: that was not known in time.
-pub type Resolved<A> = (Host, Option<io::Result<A>>);
+pub type ResolvedHost<A> = (Host, Option<io::Result<A>>);
 
 /// The servers of a URL.
-pub struct Members {
+pub struct SessionMembers {
     hosts: Vec<Host>,
     /// Which of them this client tries first, so that clients spread.
     begins: usize,
@@ -26,13 +26,13 @@ pub struct Members {
     known: Staggered<(Host, SocketAddr)>,
 }
 
-impl fmt::Debug for Members {
+impl fmt::Debug for SessionMembers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.hosts).finish()
     }
 }
 
-impl Members {
+impl SessionMembers {
     /// These, for this client.
     #[must_use]
     pub fn new(hosts: Vec<Host>, client: ClientId, limit: Duration) -> Self {
@@ -63,7 +63,7 @@ impl Members {
     pub async fn connect<A, T, F>(
         &self,
         clock: &Clock,
-        found: Vec<Resolved<A>>,
+        found: Vec<ResolvedHost<A>>,
         attempt: impl Fn(Host, SocketAddr) -> F,
     ) -> Result<T, StoreError>
     where

@@ -8,6 +8,7 @@
 mod burials;
 mod carried;
 mod connecting;
+mod fault;
 mod looks;
 mod members;
 mod names;
@@ -15,10 +16,11 @@ mod news;
 mod own_requests;
 
 pub use burials::Burials;
-pub use carried::{LiveConnection, OperationFault, carry_out, gone, in_a_task, silent};
+pub use carried::{LiveConnection, carry_out, in_a_task};
 pub use connecting::Connecting;
+pub use fault::{OperationFault, gone, silent};
 pub use looks::Looks;
-pub use members::{Members, Resolved};
+pub use members::{ResolvedHost, SessionMembers};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
 pub use news::SessionNews;
-pub use own_requests::{HandOver, OwnPart, OwnRequest, OwnRequests, QueuedRequest};
+pub use own_requests::{HandOver, OwnPart, OwnRequest, OwnRequests, PlacedRequest};

@@ -65,7 +65,7 @@ impl OwnPart {
 }
 
 /// A request in a queue.
-pub trait QueuedRequest: RankedRequest + Clone {
+pub trait PlacedRequest: RankedRequest + Clone {
     /// Whether it is the same, and not another one of its owner.
     fn is_same(&self, other: &Self) -> bool;
 
@@ -76,7 +76,7 @@ pub trait QueuedRequest: RankedRequest + Clone {
 /// What a client knows of its own request.
 pub trait OwnRequest {
     /// As it is at the servers.
-    type Child: QueuedRequest;
+    type Child: PlacedRequest;
 
     /// As it is at the servers.
     fn child(&self) -> &Self::Child;

@@ -107,8 +107,8 @@ pub fn hand_over<R: LockRecord>(record: &mut R, me: Option<&Acquire>) -> Result<
     Ok(false)
 }
 
-/// The next fencing token after `last` (0: none yet), and at least the store's time `micros`. So a token
-/// below that time need not be remembered.
+/// The next fencing token after `last` (0: none yet), and at least the store's time `micros`. So a
+/// token below that time need not be remembered.
 #[must_use]
 pub fn next_token(last: u64, micros: u64) -> u64 {
     last.saturating_add(1).max(micros)

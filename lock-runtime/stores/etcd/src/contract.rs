@@ -161,7 +161,10 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
                     another engine for them";
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
-    can.latch = Ability::no("latches are not available on etcd; use another engine for them");
+    can.latch = Ability::no(
+        "latches are not available on etcd, whose servers show no clock to end them by; use \
+         another engine for them",
+    );
     can.most_keys = Some(MOST);
     can.lingers = Lingers::Lease;
     // What is under way in a session ends with it. Servers may grant a longer one than asked for.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_store::ordered::{Members, gone};
+use lock_store::ordered::{SessionMembers, gone};
 use lock_store::{Clock, Host, StoreError};
 use tokio::net::lookup_host;
 
@@ -32,7 +32,7 @@ pub(crate) struct Dialer {
     pub(crate) transport: Transport,
     pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
-    pub(crate) members: Members,
+    pub(crate) members: SessionMembers,
     /// A key that the client may read.
     pub(crate) probe: String,
 }

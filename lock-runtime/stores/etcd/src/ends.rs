@@ -42,7 +42,8 @@ impl Inner {
             async move {
                 let abandon =
                     async |live: Arc<_>| me.abandon(&live, &request, &GivenUp::default()).await;
-                me.session.connecting.is_closed() || me.carry_out(by, abandon).await.is_ok()
+                let is_closed = me.session.connecting.is_closed();
+                is_closed || me.carry_out(by, abandon).await.is_ok()
             }
         });
     }
@@ -52,7 +53,10 @@ impl Inner {
         let (me, key) = (Arc::clone(self), Arc::new(key));
         let attempt = move |by| {
             let (me, key) = (Arc::clone(&me), Arc::clone(&key));
-            async move { me.session.connecting.is_closed() || me.try_to_bury(&key, by).await.is_ok() }
+            async move {
+                let is_closed = me.session.connecting.is_closed();
+                is_closed || me.try_to_bury(&key, by).await.is_ok()
+            }
         };
         self.burials.repeat(attempt, || {});
     }

@@ -46,8 +46,10 @@ pub(crate) enum LeaseUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AskedLease {
     pub(crate) id: i64,
-    /// When it was asked for first.
+    /// When it is asked for now.
     pub(crate) sent: Instant,
+    /// When it was asked for first. It lasts from then on if it is there already.
+    pub(crate) first_sent: Instant,
     /// An earlier request for it had no answer.
     pub(crate) is_repeated: bool,
 }
@@ -77,10 +79,11 @@ impl ClientLeases {
     pub(crate) fn ask_for(&self, used: LeaseUse, now: Instant) -> AskedLease {
         let mut asked = self.asked.lock();
         let is_repeated = asked.contains_key(&used);
-        let (id, sent) = *asked.entry(used).or_insert_with(|| (random_id(), now));
+        let (id, first_sent) = *asked.entry(used).or_insert_with(|| (random_id(), now));
         AskedLease {
             id,
-            sent,
+            sent: now,
+            first_sent,
             is_repeated,
         }
     }
@@ -244,6 +247,7 @@ mod tests {
         assert!(first.id > 0 && !first.is_repeated);
         let second = leases.ask_for(LeaseUse::Holds(34), now + SECOND);
         let again = AskedLease {
+            sent: now + SECOND,
             is_repeated: true,
             ..first
         };

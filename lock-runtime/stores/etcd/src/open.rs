@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::ordered::{Burials, Looks, SessionMembers};
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{Notify, mpsc};
 
@@ -46,7 +46,7 @@ pub fn open(
         identity: Arc::new(identity),
         probe: key.clone(),
         clock: clock.clone(),
-        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
+        members: SessionMembers::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let session = Arc::new(Session::new(dialer, key, listener.clone(), sender));
     clock.spawn(Arc::clone(&session).run());

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lock_store::ordered::QueuedRequest;
+use lock_store::ordered::PlacedRequest;
 use lock_store::rules::{self, Rank, RankedRequest};
 use lock_store::{LockFound, Owner, Permits};
 
@@ -79,7 +79,7 @@ impl RankedRequest for Child {
     }
 }
 
-impl QueuedRequest for Child {
+impl PlacedRequest for Child {
     fn is_same(&self, other: &Self) -> bool {
         self.made == other.made
     }

@@ -179,10 +179,10 @@ impl Session {
         let reply = channel
             .unary::<LeaseReply>(path::GRANT, token, &grant)
             .await;
-        let seconds = match reply {
-            Ok(reply) => reply.seconds,
+        let (sent, seconds) = match reply {
+            Ok(reply) => (asked.sent, reply.seconds),
             Err(CallError::Status(status)) if status.is_lease_there() && asked.is_repeated => {
-                grant.seconds
+                (asked.first_sent, grant.seconds)
             }
             Err(error) => {
                 if matches!(&error, CallError::Status(status) if !status.is_unclear()) {
@@ -192,7 +192,7 @@ impl Session {
             }
         };
         let ttl = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        self.leases.add(asked.id, asked.sent, ttl, None);
+        self.leases.add(asked.id, sent, ttl, None);
         self.leases.note_answer(LeaseUse::Session);
         *self.lease.lock() = Some((asked.id, ttl));
         Ok(asked.id)
@@ -229,8 +229,9 @@ impl Session {
         }
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
+        let beats = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session);
         let error = tokio::select! {
-            error = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session) => error,
+            error = beats => error,
             error = streams::watch(&live, &mut wanted, &self.news) => error,
             why = has_ended => gone(&server, &why.unwrap_or_default()),
             error = broken.wait_for(Option::is_some) => match error {

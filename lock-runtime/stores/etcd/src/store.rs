@@ -225,9 +225,9 @@ impl Inner {
         let needed_until = self.clock.now() + lease;
         let used = LeaseUse::Holds(seconds);
         let asked = self.session.leases.ask_for(used, self.clock.now());
-        let ttl = self.grant(live, used, asked, seconds).await?;
+        let (sent, ttl) = self.grant(live, used, asked, seconds).await?;
         let leases = &self.session.leases;
-        leases.add(asked.id, asked.sent, ttl, Some(needed_until));
+        leases.add(asked.id, sent, ttl, Some(needed_until));
         leases.note_answer(used);
         Ok(asked.id)
     }
@@ -250,14 +250,14 @@ impl Inner {
         Ok(asked.id)
     }
 
-    /// How long it lasts.
+    /// From when on it lasts, and how long.
     async fn grant(
         &self,
         live: &Arc<Live>,
         used: LeaseUse,
         asked: AskedLease,
         seconds: u64,
-    ) -> Carried<Duration> {
+    ) -> Carried<(Instant, Duration)> {
         let grant = LeaseGrant {
             seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
             id: asked.id,
@@ -266,10 +266,10 @@ impl Inner {
         match granted {
             Ok(granted) => {
                 let seconds = u64::try_from(granted.seconds).unwrap_or(0);
-                Ok(Duration::from_secs(seconds))
+                Ok((asked.sent, Duration::from_secs(seconds)))
             }
             Err(Fault::Refused(status)) if status.is_lease_there() && asked.is_repeated => {
-                Ok(Duration::from_secs(seconds))
+                Ok((asked.first_sent, Duration::from_secs(seconds)))
             }
             Err(fault) => {
                 if matches!(fault, Fault::Refused(_)) {

@@ -81,7 +81,7 @@ pub(crate) async fn watch(
         Ok(streams) => streams,
         Err(error) => return error_of(error, server),
     };
-    let mut watched = Watched::default();
+    let mut watched = PathWatches::default();
     let mut next = Some(first);
     loop {
         if let Some(watch) = next.take() {
@@ -118,7 +118,7 @@ pub(crate) async fn watch(
 
 /// The watches of a connection.
 #[derive(Debug, Default)]
-struct Watched {
+struct PathWatches {
     paths: HashMap<i64, String>,
     last: i64,
 }
@@ -133,7 +133,7 @@ enum Heard {
     Changed(String, Option<WatchRequest>),
 }
 
-impl Watched {
+impl PathWatches {
     /// The request for a watch.
     fn begin(&mut self, watch: Watch) -> WatchRequest {
         self.last += 1;

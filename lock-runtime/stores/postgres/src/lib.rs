@@ -21,7 +21,6 @@ mod errors;
 mod findings;
 mod flights;
 mod greeting;
-mod hearer;
 mod identity;
 mod latches;
 mod layouts;

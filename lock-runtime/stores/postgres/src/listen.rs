@@ -15,8 +15,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
 use crate::connection::{drive, until_closed};
 use crate::greeting::Greeting;
-use crate::hearer::Hearer;
-use crate::news::{News, channel};
+use crate::news::{Hearer, News, channel};
 use crate::pool::Pool;
 use crate::route::{Route, Session};
 use crate::statement::{Param, Statement};

@@ -3,9 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Weak;
 use std::time::Duration;
 
-use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner, RevokeAnswer};
+use lock_store::{
+    ClientId, ClientMessage, HandedOver, Listener, LockKey, Namespace, Owner, RevokeAnswer, Trust,
+};
+
+use crate::statement::LINK;
 
 /// An owner that was granted its lock, and its first token.
 pub(crate) type GrantNews = (Owner, Option<u64>);
@@ -187,6 +192,32 @@ impl News {
         };
         let key = message.key().clone().in_namespace(other);
         Some(message.about(key))
+    }
+}
+
+/// Brings news to the client's engine. These are hints: whoever misses one asks again within a
+/// second.
+#[derive(Clone, Debug)]
+pub(crate) struct Hearer {
+    pub(crate) listener: Weak<dyn Listener>,
+    pub(crate) namespace: Namespace,
+}
+
+impl Hearer {
+    pub(crate) fn hear(&self, news: News) {
+        match news {
+            News::Granted(grants) => {
+                for (owner, token) in grants {
+                    let granted = HandedOver::new(owner, token, Trust::Ask(LINK));
+                    drop(self.listener.on_granted(granted));
+                }
+            }
+            News::Told { .. } => {
+                if let Some(message) = news.message_for(&self.namespace) {
+                    self.listener.on_message(message);
+                }
+            }
+        }
     }
 }
 

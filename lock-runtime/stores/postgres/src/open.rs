@@ -8,9 +8,9 @@ use tokio::sync::{oneshot, watch};
 
 use crate::access::Access;
 use crate::flights::Flights;
-use crate::hearer::Hearer;
 use crate::layouts::shedlock::store::ShedLockTable;
 use crate::listen::{Hearing, Subscriber};
+use crate::news::Hearer;
 use crate::pool::Pool;
 use crate::store::{PostgresStore, SLACK};
 use crate::sweep::sweep;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::connection::Connection;
 use crate::errors::of_old_credentials;
-use crate::hearer::Hearer;
+use crate::news::Hearer;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.

@@ -13,6 +13,8 @@ const FREED_CHANNELS: u16 = 64;
 /// The client's namespace. It applies to keys that have none of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
+    /// What stands before each namespace, as ShedLock has it; mostly nothing.
+    before: Namespace,
     namespace: Namespace,
 }
 
@@ -163,9 +165,13 @@ pub(crate) struct LatchNames {
 
 impl Prefix {
     pub(crate) fn new(namespace: &Namespace) -> Self {
-        Self {
-            namespace: namespace.clone(),
-        }
+        Self::below(&Namespace::default(), namespace)
+    }
+
+    /// A namespace of which all channels begin with `before`.
+    pub(crate) fn below(before: &Namespace, namespace: &Namespace) -> Self {
+        let (before, namespace) = (before.clone(), namespace.clone());
+        Self { before, namespace }
     }
 
     /// The key without its namespace, if that is the client's own.
@@ -213,6 +219,15 @@ impl Prefix {
         }
     }
 
+    /// Whose the value of a lock of the layout `timestamp` is.
+    pub(crate) fn owner<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+        let lock = self.lock(key);
+        Helper {
+            kind: "owner",
+            lock,
+        }
+    }
+
     /// `owner` made the call or has the place. A look has no owner.
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
@@ -253,33 +268,44 @@ impl Prefix {
     /// A key that nothing has, for trying commands. In a cluster, one of this slot.
     pub(crate) fn unused_key(&self, slot: Option<u16>) -> String {
         let tag = slot.map_or(0, tag_in);
-        format!("{}%unused:{{{tag}}}", Shown(&self.namespace))
+        let (before, namespace) = (Shown(&self.before), Shown(&self.namespace));
+        format!("{before}{namespace}%unused:{{{tag}}}")
     }
 
     /// A channel on which nobody listens, for trying commands. In a cluster, one of this slot.
     pub(crate) fn unused_channel(&self, slot: Option<u16>) -> String {
-        let namespace = &self.namespace;
-        format!("{}unused", Shown(GrantChannels { namespace, slot }))
+        let (before, namespace) = (Shown(&self.before), &self.namespace);
+        format!("{before}{}unused", Shown(GrantChannels { namespace, slot }))
     }
 
     /// What all channels of the client's own namespace begin with.
     pub(crate) fn channels_begin_with(&self) -> String {
-        format!("{}%", Shown(&self.namespace))
+        format!("{}{}%", Shown(&self.before), Shown(&self.namespace))
     }
 
     /// The pattern of all keys and channels of the client's own namespace.
     pub(crate) fn pattern(&self) -> String {
-        format!("{}*", Shown(&self.namespace))
+        let all = match self.before.as_str() {
+            "" => &self.namespace,
+            _ => &self.before,
+        };
+        format!("{}*", Shown(all))
     }
 
     /// The channel on which a client hears others, in this key's namespace.
     pub(crate) fn of_client(&self, key: &LockKey, client: ClientId) -> String {
-        client_channel(self.of(key), client)
+        self.channel_of_client(self.of(key), client)
     }
 
     /// The channel on which a client hears others, in its own namespace.
     pub(crate) fn own_channel(&self, client: ClientId) -> String {
-        client_channel(&self.namespace, client)
+        self.channel_of_client(&self.namespace, client)
+    }
+
+    /// The channel on which a client hears others, in a namespace.
+    pub(crate) fn channel_of_client(&self, namespace: &Namespace, client: ClientId) -> String {
+        let (before, namespace) = (Shown(&self.before), Shown(namespace));
+        format!("{before}{namespace}%client:{:032x}", client.0)
     }
 
     /// True if clients hear each other on this channel.
@@ -288,8 +314,9 @@ impl Prefix {
     }
 
     /// The namespace of such a channel; `None` of any other.
-    pub(crate) fn namespace_of_client(channel: &[u8]) -> Option<Namespace> {
+    pub(crate) fn namespace_of_client(&self, channel: &[u8]) -> Option<Namespace> {
         let channel = std::str::from_utf8(channel).ok()?;
+        let channel = channel.strip_prefix(&*Shown(&self.before).to_string())?;
         let (namespace, _) = channel.split_once("%client:")?;
         Namespace::new(namespace.strip_suffix(':').unwrap_or(namespace)).ok()
     }
@@ -317,11 +344,6 @@ impl Prefix {
         let (_, rest) = channel.split_once('{')?;
         rest.split_once('}').map(|(tag, _)| slot_of(tag))
     }
-}
-
-/// The channel on which a client hears others in a namespace.
-pub(crate) fn client_channel(namespace: &Namespace, client: ClientId) -> String {
-    format!("{}%client:{:032x}", Shown(namespace), client.0)
 }
 
 #[cfg(test)]
@@ -359,7 +381,8 @@ mod tests {
                 );
                 let bucket = Shown(namespace.bucket(&key)).to_string();
                 let log = Shown(namespace.pass_log(&key)).to_string();
-                for helper in [queue, fence, bucket, log, latch.waiters, latch.call] {
+                let holder = Shown(namespace.owner(&key)).to_string();
+                for helper in [queue, fence, bucket, log, holder, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
             }
@@ -402,14 +425,15 @@ mod tests {
 
     #[test]
     fn a_clients_channel_tells_its_namespace() {
-        for namespace in ["", "lock", "shop"] {
-            let named = Namespace::new(namespace).unwrap();
-            let channel = Prefix::new(&named).own_channel(ClientId(1));
-            assert!(channel.starts_with(namespace), "{channel}");
-            let found = Prefix::namespace_of_client(channel.as_bytes());
-            assert_eq!(found, Some(named));
+        for (before, namespace) in [("", ""), ("", "lock"), ("", "shop"), ("jobs", "prod")] {
+            let named = |name| Namespace::new(name).unwrap();
+            let prefix = Prefix::below(&named(before), &named(namespace));
+            let channel = prefix.own_channel(ClientId(1));
+            assert!(channel.starts_with(before), "{channel}");
+            let found = prefix.namespace_of_client(channel.as_bytes());
+            assert_eq!(found, Some(named(namespace)));
+            assert_eq!(prefix.namespace_of_client(b"lock:%granted:1"), None);
         }
-        assert_eq!(Prefix::namespace_of_client(b"lock:%granted:1"), None);
     }
 
     #[test]

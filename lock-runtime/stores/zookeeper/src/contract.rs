@@ -186,7 +186,10 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
                     another engine for them";
     can.rate = Ability::no(no_clock);
     can.exact_rate = Ability::no(no_clock);
-    can.latch = Ability::no("latches are not available on ZooKeeper; use another engine for them");
+    can.latch = Ability::no(
+        "latches are not available on ZooKeeper, whose servers show no clock to end them by; use \
+         another engine for them",
+    );
     if layout == NodeLayout::Curator {
         can.shares = Ability::no(
             "read-write locks and semaphores are not available with `layout=curator`, which is \

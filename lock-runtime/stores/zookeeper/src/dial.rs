@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_store::ordered::{Members, gone};
+use lock_store::ordered::{SessionMembers, gone};
 use lock_store::{Clock, Host, Instant, StoreError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
@@ -51,7 +51,7 @@ pub(crate) struct Dialer {
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
     pub(crate) clock: Clock,
-    pub(crate) members: Members,
+    pub(crate) members: SessionMembers,
 }
 
 impl Dialer {

@@ -45,7 +45,8 @@ impl Inner {
             let (me, request) = (Arc::clone(&me), Arc::clone(&request));
             async move {
                 let abandon = async |live: Arc<_>| me.abandon(&live, &request).await;
-                me.session.connecting.is_closed() || me.carry_out(by, abandon).await.is_ok()
+                let is_closed = me.session.connecting.is_closed();
+                is_closed || me.carry_out(by, abandon).await.is_ok()
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Burials, Looks, Members};
+use lock_store::ordered::{Burials, Looks, SessionMembers};
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{Notify, mpsc};
 
@@ -38,7 +38,7 @@ pub fn open(
         settings: Arc::clone(&settings),
         transport: transport.clone(),
         clock: clock.clone(),
-        members: Members::new(settings.hosts.clone(), client, timeouts.connect),
+        members: SessionMembers::new(settings.hosts.clone(), client, timeouts.connect),
     };
     let holds = Arc::new(Mutex::default());
     let session = Session::new(dialer, listener.clone(), sender, Arc::clone(&holds));

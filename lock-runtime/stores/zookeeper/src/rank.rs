@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lock_store::ordered::QueuedRequest;
+use lock_store::ordered::PlacedRequest;
 use lock_store::rules::{self, Rank, RankedRequest, is_part};
 use lock_store::{FoundHolder, LockFound, Owner, Permits};
 
@@ -97,7 +97,7 @@ impl RankedRequest for Child {
     }
 }
 
-impl QueuedRequest for Child {
+impl PlacedRequest for Child {
     fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
     }

@@ -3,9 +3,11 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-use crate::{EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, ZooKeeperEnsemble};
+use crate::{
+    EtcdCluster, MemoryBackend, RedisBackend, RedissonBackend, TextBackend, ZooKeeperEnsemble,
+};
 #[cfg(target_os = "linux")]
-use crate::{PostgresServer, SqliteFile};
+use crate::{PostgresServer, ShedlockTable, SqliteFile};
 
 /// The embedded store.
 pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start())).at_once(3);
@@ -18,6 +20,13 @@ pub const POSTGRES: Engine = Engine::new("postgres", || Box::pin(PostgresServer:
     .at_once(3)
     .that_can(of_postgres)
     .that_fails();
+/// A PostgreSQL server, and locks in ShedLock's table.
+#[cfg(target_os = "linux")]
+pub const SHEDLOCK_TABLE: Engine =
+    Engine::new("shedlock_table", || Box::pin(ShedlockTable::start()))
+        .at_once(3)
+        .that_can(ShedlockTable::capabilities)
+        .that_fails();
 /// One Redis server.
 pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
     .at_once(3)
@@ -27,6 +36,16 @@ pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()
 pub const REDISSON: Engine = Engine::new("redisson", || Box::pin(RedissonBackend::start()))
     .at_once(3)
     .that_can(RedissonBackend::capabilities)
+    .that_fails();
+/// A Redis server, and locks whose value is the time of their end.
+pub const TIMESTAMP: Engine = Engine::new("timestamp", || Box::pin(TextBackend::timestamp()))
+    .at_once(3)
+    .that_can(TextBackend::of_timestamp)
+    .that_fails();
+/// A Redis server, and locks as ShedLock keeps them there.
+pub const SHEDLOCK: Engine = Engine::new("shedlock", || Box::pin(TextBackend::shedlock()))
+    .at_once(3)
+    .that_can(TextBackend::of_shedlock)
     .that_fails();
 /// Three independent Redis servers.
 pub const QUORUM: Engine =

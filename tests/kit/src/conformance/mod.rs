@@ -57,11 +57,11 @@ mod waiting;
 
 pub use self::engine::Engine;
 pub use self::engines::{
-    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REDISSON, REPLICATED, SENTINELS, ZOOKEEPER,
-    ZOOKEEPERS,
+    CLUSTER, ETCD, ETCDS, MEMORY, QUORUM, REDIS, REDISSON, REPLICATED, SENTINELS, SHEDLOCK,
+    TIMESTAMP, ZOOKEEPER, ZOOKEEPERS,
 };
 #[cfg(target_os = "linux")]
-pub use self::engines::{POSTGRES, SQLITE};
+pub use self::engines::{POSTGRES, SHEDLOCK_TABLE, SQLITE};
 pub use self::trials::run;
 
 use std::pin::Pin;

@@ -43,7 +43,10 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         "faults",
         "rate_model",
         "scripts",
+        "shedlock",
+        "timestamp",
         "topology",
+        "versions",
     ];
     // Built together with the simulation, all of them take their scripts from a folder.
     let mut arguments = vec!["-p", "lock-tests", "-p", "lock-simulation"];
@@ -87,7 +90,10 @@ impl Subject for BrokenScripts {
                 Scene::One(mutant) if mutant.file == *file => &self.texts[mutant.number],
                 _ => text,
             };
-            let path = folder.path().join(file);
+            let path = LuaScripts::place(folder.path(), file);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+            }
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(Environment {

@@ -45,6 +45,15 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                 stage("faults", &["latch::"]),
             ],
         ),
+        // Alone, and then beside those who share its locks.
+        "../layouts/shedlock.lua" => (
+            vec![stage("conformance", &["shedlock::"])],
+            vec![stage("shedlock", &["on_redis::"])],
+        ),
+        "../layouts/timestamp.lua" => (
+            vec![stage("conformance", &["timestamp::"])],
+            vec![stage("timestamp", &[])],
+        ),
         "version.lua" => (vec![stage("versions", &["redis_scripts::"])], Vec::new()),
         // What a user may do is asked for before a diagnosis.
         "rights.lua" => (
@@ -100,6 +109,8 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
         "rights.lua",
         "quorum_take.lua",
         "lib.lua",
+        "../layouts/shedlock.lua",
+        "../layouts/timestamp.lua",
     ];
     files.iter().flat_map(|file| stages(file, quick)).collect()
 }

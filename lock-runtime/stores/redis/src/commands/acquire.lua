@@ -77,4 +77,4 @@ elseif state.shared and state.used > 0 then
 else
   holder, remaining = state.holder, redis.call('PTTL', at.lock)
 end
-return {0, remaining, queued and 1 or 0, holder or '', others}
+return {0, remaining, queued and 1 or 0, shown(holder or ''), others}

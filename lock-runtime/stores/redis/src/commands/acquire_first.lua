@@ -27,7 +27,7 @@ if tokens then
     local heard = added == 1 and redis.call('ZSCORE', KEYS[2], string.match(ARGV[1], '^%x+'))
     if added == 1 and (not heard or tonumber(heard) > 6100000000000000) then
       redis.call('PEXPIRE', KEYS[2], ARGV[6])
-      return {0, redis.call('PTTL', KEYS[1]), 1, holder}
+      return {0, redis.call('PTTL', KEYS[1]), 1, string.sub(holder, 1, 128)}
     end
     -- A request that has a place can ask again without free memory.
     if type(added) == 'table' and not redis.call('ZSCORE', KEYS[2], me) then return added end

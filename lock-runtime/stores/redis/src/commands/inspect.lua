@@ -4,7 +4,8 @@
 local at = names(1)
 local holder, waiting = redis.pcall('GET', at.lock), redis.call('ZCOUNT', at.queue, 0, '(' .. HEARD)
 if type(holder) ~= 'table' then
-  return {holder, redis.call('PTTL', at.lock), waiting, holder and 1 or 0, 0, 0}
+  local holders = holder and 1 or 0
+  return {holder and shown(holder), redis.call('PTTL', at.lock), waiting, holders, 0, 0}
 end
 local time = now()
 local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
@@ -17,4 +18,4 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
   taken = taken - string.match(member, ':(%d+)$')
 end
 local last = redis.call('ZREVRANGE', at.lock, 0, 0, 'WITHSCORES')
-return {last[1], math.ceil((last[2] - time) / 1000), waiting, holders, taken, -of}
+return {shown(last[1]), math.ceil((last[2] - time) / 1000), waiting, holders, taken, -of}

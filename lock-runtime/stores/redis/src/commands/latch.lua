@@ -24,8 +24,11 @@ local function read()
   local pttl = redis.call('PTTL', KEYS[1])
   if pttl == -2 then return nil end
   if found[4] and found[2] then return nil, unreadable('v' .. found[4] .. ':', NOT_A_LATCH) end
-  local function number(text) return text and string.match(text, '^%d+$') and tonumber(text) end
+  -- A longer one is no number of ours, and would make a reply of many megabytes.
+  local function number(text)
+    return text and #text < 32 and string.match(text, '^%d+$') and tonumber(text)
+  end
   local count, generation = number(found[1]), number(found[2])
-  if not count or not generation or not found[3] then return nil, conflict() end
+  if not count or not generation or not number(found[3]) then return nil, conflict() end
   return {count = count, generation = generation, text = found[2], opened = found[3], pttl = pttl}
 end

@@ -137,6 +137,12 @@ local function settle(at, state)
   end
 end
 
+-- A value as replies tell it. Anybody may have written it, and a reply of many megabytes would end
+-- the connection. Those of this library are shorter.
+local function shown(value)
+  return string.sub(value, 1, 128)
+end
+
 -- The number of permits of a read-write lock. A writer takes them all.
 local WRITE = 2147483647
 

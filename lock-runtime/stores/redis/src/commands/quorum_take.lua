@@ -7,7 +7,7 @@ local at = names(1)
 local holder = redis.pcall('GET', at.lock)
 if type(holder) == 'table' then return holder end
 if holder ~= owner and (holder or lease == 0) then
-  return {0, redis.call('PTTL', at.lock), holder or ''}
+  return {0, redis.call('PTTL', at.lock), shown(holder or '')}
 end
 -- The token is not kept yet: quorum_confirm.lua keeps the highest proposal of a majority.
 local token = ''

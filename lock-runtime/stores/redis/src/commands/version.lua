@@ -5,7 +5,7 @@
 --
 -- The error for a value that can't be read: of a later version, or something else.
 local function unreadable(value, otherwise)
-  local version = type(value) == 'string' and string.match(value, '^v(%d+):')
+  local version = type(value) == 'string' and string.match(string.sub(value, 1, 32), '^v(%d+):')
   if not version then return redis.error_reply('WRONGTYPE ' .. otherwise) end
   return redis.error_reply('LOCKVERSION the key is stored in version ' .. version
     .. ', and this lock-runtime knows version 1')

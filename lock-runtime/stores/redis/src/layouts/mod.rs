@@ -9,7 +9,7 @@ mod timestamp;
 
 use std::sync::Arc;
 
-use lock_store::{ConfigError, Layout, Mutex, Namespace, Store};
+use lock_store::{ConfigError, Layout, Namespace, Store};
 
 use self::options::LayoutOptions;
 use self::redisson::RedissonStore;
@@ -55,7 +55,7 @@ pub(crate) fn channels(layout: Layout) -> Option<Arc<ForeignChannels>> {
 /// What the client's own keys and channels begin with.
 pub(crate) fn prefix(layout: Layout, options: &LayoutOptions, namespace: &Namespace) -> Prefix {
     match layout {
-        Layout::ShedLock => Prefix::new(&options.prefix),
+        Layout::ShedLock => shedlock::channels(&options.prefix, namespace),
         _ => Prefix::new(namespace),
     }
 }
@@ -89,8 +89,6 @@ pub(crate) fn of(
                 unit,
                 skew,
                 namespace: store.namespace.clone(),
-                clock: store.clock.clone(),
-                written: Mutex::default(),
             };
             Arc::new(TextStore::new(store, layout))
         }

@@ -14,7 +14,9 @@ if type(text) == 'table' then
   if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
   return {2, redis.call('TYPE', key).ok, -1}
 end
-if text and string.sub(text, 1, 6) ~= 'ADDED:' then return {2, 'text ' .. text, -1} end
+if text and string.sub(text, 1, 6) ~= 'ADDED:' then
+  return {2, 'text ' .. string.sub(text, 1, 128), -1}
+end
 local is_own = text and own and string.sub(text, -#own) == own
 local acts = {}
 
@@ -22,13 +24,13 @@ function acts.acquire()
   if is_own then return acts.renew(ARGV[4]) end
   if text then return acts.look(0) end
   redis.call('SET', key, ARGV[3], 'PX', ARGV[4])
-  return {1, ARGV[3], 0}
+  return {1, '', 0}
 end
 
 function acts.renew(lease)
   if not is_own then return {0, '', 0} end
   redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease or ARGV[3]))
-  return {1, text, 0}
+  return {1, '', 0}
 end
 
 function acts.release()
@@ -36,14 +38,19 @@ function acts.release()
   if ARGV[3] == '0' then
     redis.call('DEL', key)
   else
+    -- Needs no free memory. After a script's first write, neither does SET.
+    redis.call('PEXPIRE', key, ARGV[3])
     redis.call('SET', key, text .. ':kept', 'PX', ARGV[3])
   end
-  return {1, text, 0}
+  return {1, '', 0}
 end
 
 function acts.look(code)
   if not text then return {0, '', 0} end
-  return {code or 1, text, redis.call('PTTL', key)}
+  -- A reply of many megabytes would end the connection. Its begin and end say who holds it.
+  local shown = text
+  if #text > 1024 then shown = string.sub(text, 1, 256) .. '...' .. string.sub(text, -128) end
+  return {code or 1, shown, redis.call('PTTL', key)}
 end
 
 function acts.free()

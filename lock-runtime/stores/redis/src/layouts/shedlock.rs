@@ -3,14 +3,25 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_store::{Acquire, Claim, FoundHolder, LockKey, Namespace, Owner};
+use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner, escaped};
 
 use super::text_store::TextLayout;
+use crate::names::Prefix;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 
 /// The environment of a provider that was given none.
 const ENVIRONMENT: &str = "default";
+
+/// The client's channels: those of its environment, which a view of another client may be in, and
+/// below the prefix, which users are allowed.
+pub(super) fn channels(prefix: &Namespace, environment: &Namespace) -> Prefix {
+    let default = Namespace::new(ENVIRONMENT).unwrap_or_default();
+    match environment.as_str() {
+        "" => Prefix::below(prefix, &default),
+        _ => Prefix::below(prefix, environment),
+    }
+}
 
 /// Of a key that stays taken after its release.
 const KEPT: &str = ":kept";
@@ -42,8 +53,8 @@ impl TextLayout for ShedLock {
         format!("{}:{environment}:{}", self.prefix.as_str(), key.as_str())
     }
 
-    fn own(&self, claim: &Claim) -> Option<String> {
-        Some(format!(":{}", claim.owner))
+    fn own(&self, owner: Owner) -> String {
+        format!(":{owner}")
     }
 
     fn put_new_text(&self, request: &Acquire, command: &mut Command) {
@@ -81,8 +92,11 @@ fn foreign_name(text: &str) -> String {
         .and_then(|rest| rest.split_once('@'))
         .and_then(|(since, rest)| Some((since, rest.rsplit_once(':')?.0)));
     match parts {
-        Some((since, host)) => format!("ShedLock on {host} since {since}"),
-        None => text.to_owned(),
+        Some((since, host)) => {
+            let (since, host) = (escaped(since), escaped(host));
+            format!("ShedLock on {host} since {since}")
+        }
+        None => escaped(text),
     }
 }
 
@@ -148,5 +162,15 @@ mod tests {
         let text = "ADDED:2026-11-26T10:59:28.510Z@vm:82f06e8d-9d2b-476f-a2e3-413fbfc39f2f";
         let said = "ShedLock on vm since 2026-11-26T10:59:28.510Z";
         assert_eq!(layout.holder(text), FoundHolder::Foreign(said.to_owned()));
+        // Whoever may write the key chooses what people read.
+        for (text, said) in [
+            (
+                "ADDED:1\n2@vm\r\nWARN \u{1b}[31m:x",
+                "ShedLock on vm\\r\\nWARN \\u{1b}[31m since 1\\n2",
+            ),
+            ("ADDED:no\nhost", "ADDED:no\\nhost"),
+        ] {
+            assert_eq!(layout.holder(text), FoundHolder::Foreign(said.to_owned()));
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) trait TextLayout: fmt::Debug + Send + Sync + 'static {
     /// The library, in the errors of what it lacks.
     const LIBRARY: &'static str;
 
-    /// The script. It has one key, and its first argument is what to do.
+    /// The script. Its first argument is what to do.
     fn script(&self) -> &'static Text;
 
     /// The key in Redis.
@@ -42,17 +42,16 @@ pub(crate) trait TextLayout: fmt::Debug + Send + Sync + 'static {
     /// What stands behind the operation in each call.
     fn put_settings(&self, _command: &mut Command) {}
 
-    /// By which the script knows the owner's text. `None` if it can't be the owner's.
-    fn own(&self, claim: &Claim) -> Option<String>;
+    /// The script's keys, and before them their number.
+    fn put_keys(&self, key: &LockKey, command: &mut Command) {
+        command.arg(1).arg(self.name(key));
+    }
+
+    /// By which the script knows what is the owner's.
+    fn own(&self, owner: Owner) -> String;
 
     /// What an acquire has more, before its lease.
     fn put_new_text(&self, _request: &Acquire, _command: &mut Command) {}
-
-    /// The owner has written this text.
-    fn wrote(&self, _owner: &Claim, _text: &str) {}
-
-    /// The owner's hold is about to end, or is gone.
-    fn forget(&self, _owner: &Claim) {}
 
     /// What the key of a conflict is, by the script's word, if this layout knows more than others.
     fn conflict(&self, _word: &str) -> Option<&'static str> {
@@ -134,7 +133,8 @@ impl<L: TextLayout> TextStore<L> {
         arguments: impl FnOnce(&mut Command),
     ) -> Request {
         Request::script(self.redis.form(self.layout.script()), |command| {
-            command.arg(1).arg(self.layout.name(key)).arg(operation);
+            self.layout.put_keys(key, command);
+            command.arg(operation);
             self.layout.put_settings(command);
             arguments(command);
         })
@@ -182,17 +182,14 @@ impl<L: TextLayout> TextStore<L> {
         }
         let by = until.min(self.redis.clock.now() + self.redis.command_timeout);
         let acquire = self.request(&claim.key, "acquire", |command| {
-            command.arg(self.layout.own(claim).unwrap_or_default());
+            command.arg(self.layout.own(claim.owner));
             self.layout.put_new_text(request, command);
             command.arg(millis(request.lease));
         });
         let acquire = acquire.repeated().patient(Some(until));
         let answer = self.ask(&claim.key, by, acquire).await?;
         Ok(answer.map(|TextReply { code, text, rest }| match code {
-            DONE => {
-                self.layout.wrote(claim, &text);
-                Acquired::granted(None)
-            }
+            DONE => Acquired::granted(None),
             CONFLICT => Acquired::Conflict,
             _ => {
                 let mut busy = Busy::new(remaining(rest), false);
@@ -206,20 +203,14 @@ impl<L: TextLayout> TextStore<L> {
 
     async fn renew_one(&self, hold: &Renewal, by: Instant) -> Result<Answer<Renewed>, Failure> {
         let claim = &hold.claim;
-        let Some(own) = self.layout.own(claim) else {
-            return Ok(Answer::new(Renewed::Gone, self.link()));
-        };
         let renew = self.request(&claim.key, "renew", |command| {
+            let own = self.layout.own(claim.owner);
             command.arg(own).arg(millis(hold.lease));
         });
         let answer = self.ask(&claim.key, by, renew).await?;
-        Ok(answer.map(|TextReply { code, text, .. }| {
-            if code != DONE {
-                self.layout.forget(claim);
-                return Renewed::Gone;
-            }
-            self.layout.wrote(claim, &text);
-            Renewed::Renewed
+        Ok(answer.map(|reply| match reply.code {
+            DONE => Renewed::Renewed,
+            _ => Renewed::Gone,
         }))
     }
 
@@ -238,23 +229,12 @@ impl<L: TextLayout> TextStore<L> {
         keep: Duration,
         by: Instant,
     ) -> Result<Answer<Released>, Failure> {
-        let Some(own) = self.layout.own(claim) else {
-            return Ok(Answer::new(Released::NotHeld, self.link()));
-        };
         let release = self.request(&claim.key, "release", |command| {
-            command.arg(&own).arg(millis(keep));
+            command.arg(self.layout.own(claim.owner)).arg(millis(keep));
         });
         let release = release.patient(Some(by + PATIENCE));
-        // Another's text may be equal from now on.
-        self.layout.forget(claim);
-        let answer = self.ask(&claim.key, by, release).await;
-        if answer
-            .as_ref()
-            .is_err_and(|failure| failure.unknown.is_none())
-        {
-            self.layout.wrote(claim, &own);
-        }
-        Ok(answer?.map(|reply| match reply.code {
+        let answer = self.ask(&claim.key, by, release).await?;
+        Ok(answer.map(|reply| match reply.code {
             DONE => Released::Released,
             _ => Released::NotHeld,
         }))

@@ -1,14 +1,14 @@
 //! [`Timestamp`]: locks as the oldest recipe for Redis keeps them, whose value is the time of their
 //! end (`SETNX`, and `GETSET` to take over).
 //!
-//! The value names no owner. So this client remembers what it wrote, and takes a value that is
-//! equal for its own. One that it can't know, since the reply did not come, is left to its end:
-//! another's value may be equal.
+//! The value names no owner, and its server chooses it. So a second key says whose value it is.
+//! Without it, only a reply would tell, and then whoever has not heard it could neither renew nor
+//! release its own lock. Clients of the recipe do not know that key: it counts only as long as it
+//! has the very value of the lock.
 
 use std::time::Duration;
 
-use lock_store::timing::MAX_LEASE;
-use lock_store::{Claim, Clock, FoundHolder, Instant, LockKey, Mutex, Owner, SweepingMap};
+use lock_store::{FoundHolder, LockKey, Owner};
 
 use super::shedlock::iso_time;
 use super::text_store::{TextLayout, is_number};
@@ -40,9 +40,6 @@ impl TimeUnit {
     }
 }
 
-/// A lock of one owner.
-type OwnKey = (Owner, String);
-
 /// Locks in the layout of the recipe.
 #[derive(Debug)]
 pub(crate) struct Timestamp {
@@ -50,15 +47,6 @@ pub(crate) struct Timestamp {
     /// How far the clocks of the recipe's clients may be from the server's.
     pub(super) skew: Duration,
     pub(super) namespace: Prefix,
-    pub(super) clock: Clock,
-    /// The values that this client wrote last, and when.
-    pub(super) written: Mutex<SweepingMap<OwnKey, (String, Instant)>>,
-}
-
-impl Timestamp {
-    fn own_key(&self, claim: &Claim) -> OwnKey {
-        (claim.owner, self.name(&claim.key))
-    }
 }
 
 impl TextLayout for Timestamp {
@@ -78,21 +66,13 @@ impl TextLayout for Timestamp {
             .arg(millis(self.skew));
     }
 
-    fn own(&self, claim: &Claim) -> Option<String> {
-        let written = self.written.lock();
-        let (value, _) = written.get(&self.own_key(claim))?;
-        Some(value.clone())
+    fn put_keys(&self, key: &LockKey, command: &mut Command) {
+        let (lock, owner) = (self.namespace.lock(key), self.namespace.owner(key));
+        command.arg(2).arg(Shown(lock)).arg(Shown(owner));
     }
 
-    fn wrote(&self, claim: &Claim, text: &str) {
-        let now = self.clock.now();
-        let mut written = self.written.lock();
-        written.sweep(|(_, at)| now < *at + 2 * MAX_LEASE);
-        written.insert(self.own_key(claim), (text.to_owned(), now));
-    }
-
-    fn forget(&self, claim: &Claim) {
-        self.written.lock().remove(&self.own_key(claim));
+    fn own(&self, owner: Owner) -> String {
+        owner.to_string()
     }
 
     fn conflict(&self, word: &str) -> Option<&'static str> {
@@ -107,7 +87,13 @@ impl TextLayout for Timestamp {
         }
     }
 
+    /// A value, and the owner if it is one of this library.
     fn holder(&self, text: &str) -> FoundHolder {
+        let (text, owner) = text.split_once(' ').unwrap_or((text, ""));
+        let found = FoundHolder::parse(owner.as_bytes());
+        if let FoundHolder::Owner { .. } = found {
+            return found;
+        }
         let until = text.parse().ok().map(|count: f64| {
             let end = Duration::try_from_secs_f64(count * self.unit.length().as_secs_f64());
             iso_time(end.unwrap_or_default())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Namespace};
 
 use super::messages;
-use crate::names::{Prefix, client_channel};
+use crate::names::Prefix;
 
 /// At most this many namespaces of views are listened on. Beyond, the client is not known by name
 /// there.
@@ -30,7 +30,7 @@ impl ClientChannels {
     }
 
     fn of_view(&self, namespace: &Namespace) -> String {
-        client_channel(namespace, self.client)
+        self.prefix.channel_of_client(namespace, self.client)
     }
 
     /// All of them. Each new connection of the client's own thread listens there.
@@ -46,7 +46,7 @@ impl ClientChannels {
         if channel == self.prefix.own_channel(self.client) {
             return true;
         }
-        let namespace = Prefix::namespace_of_client(channel.as_bytes());
+        let namespace = self.prefix.namespace_of_client(channel.as_bytes());
         namespace.is_some_and(|namespace| self.views.lock().contains_key(&namespace))
     }
 
@@ -64,7 +64,10 @@ impl ClientChannels {
             *is_used = true;
             return None;
         }
-        if views.len() >= MOST_VIEWS {
+        // In its own, it listens anyway, and must not stop when the view is not used any more.
+        if views.len() >= MOST_VIEWS
+            || self.of_view(namespace) == self.prefix.own_channel(self.client)
+        {
             return None;
         }
         views.insert(namespace.clone(), true);
@@ -87,7 +90,7 @@ impl ClientChannels {
 
     /// What another client says on this channel; `None` if it is no such channel or message.
     pub(super) fn read(&self, channel: &[u8], payload: &[u8]) -> Option<ClientMessage> {
-        let namespace = Prefix::namespace_of_client(channel)?;
+        let namespace = self.prefix.namespace_of_client(channel)?;
         let message = messages::between_clients(payload)?;
         let key = message.key().clone().in_namespace(Some(namespace));
         Some(message.about(self.prefix.own(key)))

@@ -1,0 +1,29 @@
+//! [`OperationFault`]: why a request failed.
+
+use crate::error::{StoreError, StoreErrorKind};
+
+/// Why a request failed. `R` is how a server refuses.
+#[derive(Clone, Debug)]
+pub enum OperationFault<R> {
+    /// The connection has ended, or the session. What was sent may have been carried out.
+    Lost(StoreError),
+    /// The server's word for it. It was not carried out.
+    Refused(R),
+    /// The server's answer can't be read.
+    Unreadable,
+    /// It was not sent: nobody waits for it any more.
+    GivenUp,
+}
+
+/// The connection is gone, or there can be none.
+#[must_use]
+pub fn gone(server: &str, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{server}: {why}"))
+}
+
+/// There was no answer in time.
+#[must_use]
+pub fn silent(server: &str) -> StoreError {
+    let text = format!("{server}: it is slow, stands still, or has no majority");
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
