@@ -67,9 +67,8 @@ impl LockClient {
     ///
     /// # Examples
     /// ```no_run
-    /// # async fn example(client: lock_runtime::LockClient) -> Result<(), lock_runtime::LockError> {
-    /// use lock_runtime::Layout;
-    ///
+    /// # use lock_runtime::{Layout, LockClient, LockError};
+    /// # async fn example(client: LockClient) -> Result<(), LockError> {
     /// let guard = client.lock("report").acquire().await?;
     /// let java = client.with_layout(Layout::Redisson);
     /// let shared_with_java = java.lock("stock").acquire().await?;

@@ -18,7 +18,7 @@ async fn allow(server: &RedisServer, user: &str, row: &str, rights: &[&str]) -> 
     let layout = row.split([' ', ',']).nth(1).unwrap();
     let names: &[&str] = match layout {
         "shedlock" => &["~job-lock:*", "&job-lock:*"],
-        "timestamp" => &["~k", "~%unused:*", "&%*"],
+        "timestamp" => &["~k", "~%*", "&%*"],
         _ => &[
             "~k",
             "~%unused:*",

@@ -122,7 +122,7 @@ async fn a_right_that_was_taken_away_is_denied_and_no_loss() {
     let ours = client(&server, LEASE).await;
     let lock = ours.lock("k").acquire().await.unwrap();
     server
-        .command(&["ACL", "SETUSER", "default", "-hexists"])
+        .command(&["ACL", "SETUSER", "default", "-hexists", "-hdel"])
         .await;
     for error in [
         lock.extend(LEASE).await.unwrap_err(),
@@ -136,7 +136,7 @@ async fn a_right_that_was_taken_away_is_denied_and_no_loss() {
         assert!(error.to_string().contains("denied access"), "{error}");
     }
     server
-        .command(&["ACL", "SETUSER", "default", "+hexists"])
+        .command(&["ACL", "SETUSER", "default", "+hexists", "+hdel"])
         .await;
 }
 

@@ -19,7 +19,7 @@ local function try(calls) for _, call in ipairs(calls) do tried[#tried + 1] = ca
 if ARGV[2] == 'shedlock' then
   try({{'PTTL', key}, {'PEXPIRE', key, 1}, {'TYPE', key}})
 elseif ARGV[2] == 'timestamp' then
-  try({{'TIME'}, {'TYPE', key}})
+  try({{'TIME'}, {'PEXPIRE', key, 1}, {'TYPE', key}})
 elseif ARGV[2] == 'redisson' then
   try({
     {'TIME'}, {'PTTL', key}, {'PEXPIRE', key, 1}, {'TYPE', key}, {'EXISTS', key}, {'HLEN', key},
