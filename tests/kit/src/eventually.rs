@@ -49,17 +49,22 @@ pub fn eventually_within(
     async move {
         // std's clock, since a test may have paused tokio's.
         let started = Instant::now();
+        let mut looks = 0_u32;
         loop {
             let left = limit.saturating_sub(started.elapsed());
+            let looked = Instant::now();
             match tokio::time::timeout(left, condition()).await {
                 Ok(true) => return,
                 Ok(false) if !left.is_zero() => tokio::time::sleep(PAUSE).await,
                 Ok(false) => panic!("{caller}: within {limit:?} it never happened that {what}"),
+                // If that is long, nothing is known of what was looked for.
                 Err(_) => panic!(
-                    "{caller}: within {limit:?} it was not seen that {what}: the last look did not \
-                     end"
+                    "{caller}: within {limit:?} it never happened that {what}; {looks} looks \
+                     ended, and the last was cut off after {:?}",
+                    looked.elapsed()
                 ),
             }
+            looks += 1;
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::redis_store::{PATIENT, context};
 
 /// As ShedLock's documentation has it, but for the length of a name.
 const TABLE: &str = "CREATE TABLE shedlock (name VARCHAR(1024) PRIMARY KEY, \
-     lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL); \
-     GRANT SELECT, INSERT, UPDATE ON shedlock TO app";
+     lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, \
+     locked_by VARCHAR(255) NOT NULL); GRANT SELECT, INSERT, UPDATE ON shedlock TO app";
 
 /// One server with the table, and clients who may do no more than write to it. What needs a queue,
 /// tokens, shares or messages is left out.

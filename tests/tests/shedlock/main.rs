@@ -5,6 +5,7 @@
 
 mod java;
 mod jobs;
+mod locked_rows;
 mod on_postgres;
 mod on_redis;
 

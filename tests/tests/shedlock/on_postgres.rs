@@ -12,7 +12,7 @@ const TABLE: &str = "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, \
      locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
 
 /// A database with the table and a user who may write to it, and without this library's schema.
-async fn postgres() -> (PostgresServer, Shared) {
+pub(crate) async fn postgres() -> (PostgresServer, Shared) {
     let server = PostgresServer::bare().await;
     server.run(TABLE).await;
     let grant = "CREATE ROLE jobs LOGIN; GRANT SELECT, INSERT, UPDATE ON shedlock TO jobs";
@@ -28,7 +28,7 @@ async fn postgres() -> (PostgresServer, Shared) {
     (server, shared)
 }
 
-fn url(server: &PostgresServer, options: &str) -> String {
+pub(crate) fn url(server: &PostgresServer, options: &str) -> String {
     let port = server.port();
     format!("postgres://jobs@127.0.0.1:{port}/postgres?layout=shedlock{options}")
 }
@@ -101,9 +101,31 @@ async fn a_table_that_is_not_as_it_must_be_is_refused_at_connect() {
             "ALTER TABLE shedlock RENAME holder TO locked_by",
             "locked_by is not there",
         ),
+        // It rounds: a lock would be free half a second early.
+        (
+            "ALTER TABLE shedlock ALTER lock_until TYPE timestamp(0)",
+            "ALTER TABLE shedlock ALTER lock_until TYPE timestamp",
+            "lock_until is of the type timestamp(0) without time zone, which is rounded",
+        ),
+        (
+            "ALTER TABLE shedlock ALTER locked_at TYPE timestamp(1)",
+            "ALTER TABLE shedlock ALTER locked_at TYPE timestamp",
+            "ALTER locked_at TYPE timestamp(3)",
+        ),
         (
             "ALTER TABLE shedlock DROP CONSTRAINT shedlock_pkey",
             "ALTER TABLE shedlock ADD PRIMARY KEY (name)",
+            "primary key",
+        ),
+        (
+            "ALTER TABLE shedlock DROP CONSTRAINT shedlock_pkey, \
+             ADD PRIMARY KEY (name) DEFERRABLE",
+            "ALTER TABLE shedlock DROP CONSTRAINT shedlock_pkey, ADD PRIMARY KEY (name)",
+            "deferrable",
+        ),
+        (
+            "UPDATE pg_index SET indisvalid = false WHERE indrelid = 'shedlock'::regclass",
+            "UPDATE pg_index SET indisvalid = true WHERE indrelid = 'shedlock'::regclass",
             "primary key",
         ),
         (
@@ -187,4 +209,23 @@ async fn a_view_has_the_jobs_of_java_beside_the_clients_own_locks() {
     client.shutdown(Duration::from_secs(5)).await;
     let ended = jobs.lock("report").acquire().await;
     assert!(matches!(ended, Err(LockError::Shutdown)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_holder_whose_name_a_terminal_acts_on_is_escaped() {
+    let (server, shared) = postgres().await;
+    server
+        .run(
+            "INSERT INTO shedlock SELECT 'report', now + interval '1 hour', now,
+                 E'vm\\n\\x1b[31mERROR forged'
+             FROM (SELECT timezone('utc', clock_timestamp()) AS now) AS t",
+        )
+        .await;
+    let client = client(&shared.url).await;
+    let lock = client
+        .lock("report")
+        .wait(std::time::Duration::from_millis(50));
+    let error = lock.acquire().await.unwrap_err().to_string();
+    assert!(error.contains(r"vm\n\u{1b}[31mERROR forged"), "{error:?}");
+    assert!(!error.contains(char::is_control), "{error:?}");
 }

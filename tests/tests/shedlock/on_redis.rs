@@ -324,7 +324,8 @@ async fn a_view_and_a_client_of_its_environment_can_revoke_each_others_locks() {
         let revoking = other.revoke("report", Duration::from_secs(10));
         let (revoked, ()) = tokio::join!(revoking, async {
             let lost = tokio::time::timeout(Duration::from_secs(10), guard.lost());
-            lost.await.expect("it is asked to stop");
+            // It is asked to stop.
+            lost.await.unwrap();
             drop(guard);
         });
         assert!(revoked.unwrap().is_complete());

@@ -18,6 +18,7 @@ mod code {
     pub(super) const UNCLEAR: [u32; 6] = [1, 2, 4, 10, 13, 15];
 }
 
+// What to do about each.
 const RIGHTS: &str = "allow the user's role to read and write all keys below the URL's path, as \
                       for `etcd://host/locks`: `etcdctl role grant-permission ROLE --prefix=true \
                       readwrite locks/`";

@@ -26,6 +26,7 @@ const LONGEST: u64 = 1 << 20;
 const QUOTA: i64 = 2 << 30;
 /// A cluster with so many revisions has been compacted, if it ever is.
 const MANY: i64 = 100_000;
+/// The alarm of a full quota.
 const NO_SPACE: i32 = 1;
 /// Before this version of 3.5, a leader that was replaced while it stood still may revoke leases
 /// that its successor has prolonged (etcd's issue 15247). No version of 3.4 is known to be mended.

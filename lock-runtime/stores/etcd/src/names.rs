@@ -71,7 +71,9 @@ impl Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChildPlace(pub(crate) i64);
 
+/// Between the parts of a name. No owner has it.
 const BETWEEN: char = '~';
+/// Of what stays taken after a release.
 const KEPT: &str = "kept";
 
 /// The name of an owner's request.

@@ -12,7 +12,9 @@ use crate::dial::error_of;
 use crate::leases::ClientLeases;
 use crate::wire::{self, LeaseId, LeaseReply, WatchKind, WatchReply, WatchRequest, path};
 
+/// Watches leave out what is written.
 const NO_PUT: i32 = 0;
+/// Watches leave out what is deleted.
 const NO_DELETE: i32 = 1;
 
 /// Keeps the leases alive, until the connection ends.

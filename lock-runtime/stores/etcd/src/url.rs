@@ -28,8 +28,10 @@ pub(crate) struct Settings {
 const SESSION: Duration = Duration::from_secs(5);
 /// No server grants less.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// Longer ones are mistakes.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// How a URL looks.
 const FORM: UrlForm = UrlForm {
     scheme: "etcd://",
     port: 2379,

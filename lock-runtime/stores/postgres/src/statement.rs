@@ -26,11 +26,25 @@ pub(crate) enum Param {
 pub(crate) struct Statement {
     pub(crate) sql: &'static str,
     pub(crate) params: Vec<Param>,
+    /// If it can't get at a row, it is sent again while there is time.
+    pub(crate) is_repeated: bool,
 }
 
 impl Statement {
     pub(crate) fn new(sql: &'static str, params: Vec<Param>) -> Self {
-        Self { sql, params }
+        Self {
+            sql,
+            params,
+            is_repeated: true,
+        }
+    }
+
+    /// If it can't get at a row, that is the answer.
+    pub(crate) fn once(self) -> Self {
+        Self {
+            is_repeated: false,
+            ..self
+        }
     }
 }
 

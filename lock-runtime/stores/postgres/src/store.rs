@@ -28,7 +28,7 @@ pub(crate) const SLACK: Duration = Duration::from_secs(1);
 /// The pause before a statement that could not get at a row is repeated.
 const KEPT_PAUSE: Duration = Duration::from_millis(20);
 /// The least time that must be left for a repeat.
-const KEPT_TRY: Duration = Duration::from_millis(100);
+pub(crate) const KEPT_TRY: Duration = Duration::from_millis(100);
 
 /// A client's handle.
 pub(crate) struct PostgresStore {
@@ -146,7 +146,7 @@ impl PostgresStore {
                 Effect::Repeat if clock.now() < by => {}
                 // Over a new session, which sees what is there before it is used.
                 Effect::Gone if connection.since() < began => self.pool.retire_all(),
-                Effect::Kept if clock.now() + KEPT_TRY <= by => {
+                Effect::Kept if statement.is_repeated && clock.now() + KEPT_TRY <= by => {
                     kept = Some(told);
                     clock.sleep_until(clock.now() + KEPT_PAUSE).await;
                 }

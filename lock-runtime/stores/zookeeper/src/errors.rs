@@ -22,6 +22,7 @@ pub(crate) mod code {
     pub(crate) const THROTTLED: i32 = -127;
 }
 
+// What to do about each.
 const RIGHTS: &str = "allow this user to create, read, write and delete below the chroot of the \
                       URL (`setAcl`), or give the URL the user who may";
 const LOGIN: &str = "check user and password in the URL, and the servers' authentication providers";
@@ -82,6 +83,7 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
     }
 }
 
+/// By which such an error is known again.
 const NOT_SERVING: &str = "it closes connections at once: it serves nobody, as without a majority \
                            of its ensemble, or nobody more from this address \
                            (`maxClientCnxns`)";

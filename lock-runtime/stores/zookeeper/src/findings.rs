@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::store::Inner;
 use crate::transport::Transport;
 
+/// Allowed by default.
 const QUESTION: &[u8] = b"srvr";
 /// A longer answer is none of ZooKeeper's.
 const LONGEST: u64 = 64 << 10;

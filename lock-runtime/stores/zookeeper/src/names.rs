@@ -99,11 +99,14 @@ impl Child {
     }
 }
 
+/// Between the parts of a name. No owner has it.
 const BETWEEN: char = '~';
+/// Of what stays taken after a release.
 const KEPT: &str = "kept";
 
 /// What Curator's names begin and end with.
 const PROTECTED: &str = "_c_";
+/// What stands before the place.
 const LOCK: &str = "lock-";
 
 impl NodeLayout {

@@ -30,10 +30,14 @@ pub(crate) struct Settings {
 
 /// Unless the URL says it.
 const SESSION: Duration = Duration::from_secs(10);
+/// A session needs a few heartbeats.
 const SHORTEST: Duration = Duration::from_millis(200);
+/// Zero is a mistake.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// Longer ones are mistakes.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// How a URL looks.
 const FORM: UrlForm = UrlForm {
     scheme: "zookeeper://",
     port: 2181,

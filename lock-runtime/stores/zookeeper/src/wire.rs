@@ -68,7 +68,9 @@ pub(crate) struct NodeRequest {
 pub(crate) const EVENT: i32 = -1;
 pub(crate) const AUTH: i32 = -4;
 
+/// Whatever has changed.
 const ANY_VERSION: i32 = -1;
+/// To create, read, write, delete, and to change rights.
 const ALL_RIGHTS: i32 = 31;
 
 fn request(verb: RequestVerb, body: JuteWriter) -> NodeRequest {
@@ -306,6 +308,7 @@ pub(crate) struct ReplyHeader {
     pub(crate) error: i32,
 }
 
+/// How long it is.
 pub(crate) const HEADER: usize = 16;
 
 pub(crate) fn header(message: &[u8]) -> Option<ReplyHeader> {

@@ -2,24 +2,29 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
     Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Store,
-    StoreErrorKind, StoreFuture,
+    StoreErrorKind, StoreFuture, escaped,
 };
 use tokio_postgres::Row;
 
 use super::greeting::CREATE;
-use super::statements::{ACQUIRE, FORCE, INSPECT, PING, RELEASE, RENEW};
-use crate::errors::of_standby;
+use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
+use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{PostgresStore, one};
+use crate::store::{KEPT_TRY, PostgresStore, one};
 use crate::together::StatementReply;
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
+
+/// The longest that a statement waits for a row that somebody has locked, as the functions of the
+/// native layout. If less time is left, it waits for half of it.
+const WAITS_FOR_ROW: Duration = Duration::from_millis(200);
 
 /// What follows the owner if the lock stays taken after its release.
 const KEPT: &str = ":kept";
@@ -65,24 +70,96 @@ impl ShedLockTable {
                 permits: None,
             };
         }
-        let found = FoundHolder::Foreign(format!("ShedLock on {locked_by}"));
+        let host = escaped(locked_by);
+        let found = FoundHolder::Foreign(format!("ShedLock on {host}"));
         self.names.note(&found);
         found
     }
 
-    /// The claims as parameters, each with a number.
-    fn all<'c>(&self, claims: impl Iterator<Item = (&'c Claim, i64)>) -> Vec<Param> {
+    /// For how many milliseconds a statement waits for a row. Not 0, which would be for ever.
+    fn waits_for_row(&self, by: Instant) -> Param {
+        let left = by.saturating_duration_since(self.store.pool.clock.now());
+        let waits = (left / 2).min(WAITS_FOR_ROW).as_millis().max(1);
+        Param::long(i64::try_from(waits).unwrap_or(i64::MAX))
+    }
+
+    /// Carries out a statement for some of the claims, each of which has a number: the places of
+    /// those that were held, and for which it is done.
+    async fn ask_many(
+        &self,
+        sql: &'static str,
+        claims: &[(&Claim, i64)],
+        asked: &[usize],
+        by: Instant,
+    ) -> StatementReply<Vec<(usize, bool)>> {
         let (mut names, mut owners, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        for (claim, number) in claims {
+        for (claim, number) in asked.iter().filter_map(|at| claims.get(*at)) {
             names.push(self.store.name(&claim.key));
             owners.push(self.owner(claim.owner));
-            numbers.push(number);
+            numbers.push(*number);
         }
-        vec![
+        let params = vec![
             Param::ManyBytes(names),
             Param::ManyTexts(owners),
             Param::ManyLongs(numbers),
-        ]
+            self.waits_for_row(by),
+        ];
+        let statement = Statement::new(sql, params);
+        let statement = match claims {
+            [_] => statement,
+            _ => statement.once(),
+        };
+        let read = |rows: &[Row]| -> Read<Vec<(usize, bool)>> {
+            let mut found = Vec::new();
+            for row in rows.iter().map(Values) {
+                let at: i64 = row.get("at")?;
+                let at = usize::try_from(at - 1).ok();
+                if let Some(at) = at.and_then(|at| asked.get(at)) {
+                    found.push((*at, row.get("is_done")?));
+                }
+            }
+            Ok(found)
+        };
+        self.call(by, statement, read).await
+    }
+
+    /// Whether each of the claims was held, and it is done. `None` for one whose row somebody else
+    /// keeps: the others don't wait for that one. If it is done for none, that is the error.
+    async fn do_all(
+        &self,
+        sql: &ForMany,
+        claims: &[(&Claim, i64)],
+        by: Instant,
+    ) -> StatementReply<Vec<Option<bool>>> {
+        let mut outcomes = vec![None; claims.len()];
+        let mut left: Vec<usize> = (0..claims.len()).collect();
+        loop {
+            let failure = match self.ask_many(sql.waiting, claims, &left, by).await {
+                Ok(found) => {
+                    note(&mut outcomes, &left, &found.value);
+                    return Ok(Answer::new(outcomes, LINK));
+                }
+                Err(failure) => failure,
+            };
+            let is_kept = failure.error.kind() == StoreErrorKind::Contended;
+            if is_kept && claims.len() > 1 {
+                let found = self.ask_many(sql.skipping, claims, &left, by).await?;
+                let is_kept = |at: &usize| found.value.contains(&(*at, false));
+                let (kept, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_kept);
+                note(&mut outcomes, &free, &found.value);
+                left = kept;
+                if left.is_empty() {
+                    return Ok(Answer::new(outcomes, LINK));
+                }
+                if self.store.pool.clock.now() + KEPT_TRY <= by {
+                    continue;
+                }
+            }
+            return match left.len() < claims.len() {
+                true => Ok(Answer::new(outcomes, LINK)),
+                false => Err(failure),
+            };
+        }
     }
 
     async fn call<T>(
@@ -121,6 +198,7 @@ impl ShedLockTable {
             Param::ManyTexts(vec![self.owner(claim.owner)]),
             Param::long(micros(request.lease)),
             Param::Deadline,
+            self.waits_for_row(by),
         ];
         let read = |row: Values<'_>| {
             if row.get("is_taken")? {
@@ -154,18 +232,28 @@ impl ShedLockTable {
 
     async fn extend(&self, holds: &[Renewal], by: Instant) -> StatementReply<Vec<Renewed>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.lease)));
-        let statement = Statement::new(RENEW, self.all(all));
-        let count = holds.len();
-        let read = |rows: &[Row]| of_places(rows, count, Renewed::Gone, Renewed::Renewed);
-        self.call(by, statement, read).await
+        let all: Vec<_> = all.collect();
+        let answer = self.do_all(&RENEW, &all, by).await?;
+        let renewed = |outcome| match outcome {
+            Some(true) => Renewed::Renewed,
+            Some(false) => Renewed::Gone,
+            None => Renewed::Unanswered,
+        };
+        Ok(answer.map(|all| all.into_iter().map(renewed).collect()))
     }
 
     async fn end(&self, holds: &[Release], by: Instant) -> StatementReply<Vec<Released>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.keep)));
-        let statement = Statement::new(RELEASE, self.all(all));
-        let count = holds.len();
-        let read = |rows: &[Row]| of_places(rows, count, Released::NotHeld, Released::Released);
-        self.call(by, statement, read).await
+        let all: Vec<_> = all.collect();
+        let answer = self.do_all(&RELEASE, &all, by).await?;
+        let released = |outcome| match outcome {
+            Some(true) => Ok(Released::Released),
+            Some(false) => Ok(Released::NotHeld),
+            // All of them are released again.
+            None => Err(Failure::unknown(contended(self.store.server()), LINK)),
+        };
+        let all: Result<_, _> = answer.value.into_iter().map(released).collect();
+        Ok(Answer::new(all?, answer.link))
     }
 
     fn about(&self, sql: &'static str, key: &LockKey) -> Statement {
@@ -173,17 +261,13 @@ impl ShedLockTable {
     }
 }
 
-/// An outcome for each of a batch: those that rows name are different from the others.
-fn of_places<T: Clone>(rows: &[Row], count: usize, other: T, named: T) -> Read<Vec<T>> {
-    let mut outcomes = vec![other; count];
-    for row in rows.iter().map(Values) {
-        let at: i64 = row.get("at")?;
-        let at = usize::try_from(at - 1).unwrap_or(usize::MAX);
-        if let Some(outcome) = outcomes.get_mut(at) {
-            *outcome = named.clone();
+/// Notes what a statement about some of the claims has `found`: what it does not name was not held.
+fn note(outcomes: &mut [Option<bool>], asked: &[usize], found: &[(usize, bool)]) {
+    for at in asked {
+        if let Some(outcome) = outcomes.get_mut(*at) {
+            *outcome = Some(found.contains(&(*at, true)));
         }
     }
-    Ok(outcomes)
 }
 
 impl Store for ShedLockTable {
@@ -223,7 +307,8 @@ impl Store for ShedLockTable {
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(async move {
-            let statement = self.about(FORCE, &key);
+            let name = Param::bytes(self.store.name(&key));
+            let statement = Statement::new(FORCE, vec![name, self.waits_for_row(by)]);
             self.call(by, statement, |rows| Ok(Some(!rows.is_empty())))
                 .await
         })
