@@ -16,7 +16,7 @@ async fn at_maxmemory_a_lock_is_renewed_kept_and_released_and_none_is_taken() {
     let server = RedisServer::start().await;
     let builder = LockClient::builder().url(url(&server, "ms", "0ms"));
     let client = builder
-        .lease(Duration::from_millis(1500))
+        .lease(Duration::from_secs(6))
         .connect()
         .await
         .unwrap();
@@ -51,7 +51,6 @@ async fn of_a_value_of_many_megabytes_only_the_beginning_is_read() {
     for value in ["anything", &zeros] {
         server.command(&["SET", KEY, value]).await;
         server.command(&["SETRANGE", KEY, "17825792", "0"]).await;
-        let connected = connections(&server).await;
         for error in [
             client.lock(KEY).acquire().await.map(drop).unwrap_err(),
             client.inspect(KEY).await.map(drop).unwrap_err(),
@@ -59,17 +58,6 @@ async fn of_a_value_of_many_megabytes_only_the_beginning_is_read() {
         ] {
             assert!(matches!(error, LockError::KeyConflict { .. }), "{error}");
         }
-        // Each question comes with a connection of its own.
-        assert_eq!(connections(&server).await, connected + 1);
     }
     held.release().await.unwrap();
-}
-
-/// The connections that the server has accepted so far.
-async fn connections(server: &RedisServer) -> u64 {
-    let info: String = server.query(&["INFO", "stats"]).await;
-    let line = info
-        .lines()
-        .find_map(|line| line.strip_prefix("total_connections_received:"));
-    line.unwrap().trim().parse().unwrap()
 }
