@@ -17,6 +17,16 @@ const SHAPE: &str = "give the table the columns that ShedLock's documentation sa
     `locked_by` are VARCHAR, `lock_until` and `locked_at` are TIMESTAMP (without time zone, for \
     what ShedLock writes to the other kind depends on its session), and `name` is the primary key";
 
+/// Times are rounded, up to half of the last place: a lock that is free half a second before the end
+/// of its lease has two holders. Milliseconds are within what a client leaves of its lease.
+const COARSE: &str = "a lock would be free before its lease has ended; write, as the owner of the \
+    table: ALTER TABLE shedlock ALTER lock_until TYPE timestamp(3), ALTER locked_at TYPE \
+    timestamp(3)";
+
+const KEY: &str = "without a key that is checked at once, two could insert the row of one lock; \
+    write, as the owner of the table: ALTER TABLE shedlock ADD PRIMARY KEY (name), after dropping \
+    a key that is deferrable; an index that is not valid is built by REINDEX";
+
 const GRANT: &str =
     "write, as the owner of the table: GRANT SELECT, INSERT, UPDATE ON shedlock TO …";
 
@@ -38,10 +48,17 @@ const QUESTION: &str = "
         EXISTS (SELECT FROM pg_catalog.pg_index JOIN pg_catalog.pg_attribute
             ON attrelid = indrelid AND attnum = indkey[0]
             WHERE indrelid = there.id AND indisunique AND indnkeyatts = 1 AND attname = 'name'
-            AND indpred IS NULL),
+            AND indpred IS NULL AND indisvalid AND indimmediate),
         pg_catalog.has_table_privilege(there.id, 'SELECT')
             AND pg_catalog.has_table_privilege(there.id, 'INSERT')
-            AND pg_catalog.has_table_privilege(there.id, 'UPDATE')
+            AND pg_catalog.has_table_privilege(there.id, 'UPDATE'),
+        (SELECT attname || ' is of the type '
+            || pg_catalog.format_type(atttypid, atttypmod) || ', which is rounded'
+        FROM pg_catalog.pg_attribute
+        WHERE attrelid = there.id AND attname IN ('lock_until', 'locked_at')
+            AND NOT attisdropped AND atttypmod BETWEEN 0 AND 2
+        ORDER BY attname DESC
+        LIMIT 1)
     FROM there";
 
 /// In the place of that of the functions: a version, whether that serves, the time, the process.
@@ -76,7 +93,10 @@ pub(crate) async fn expect_table(client: &Client, server: &str) -> Result<(), St
         return Err(wrong(&format!("the table `shedlock`: {column}")).advise(SHAPE));
     }
     if !is(5)? {
-        return Err(wrong("the table `shedlock`: `name` is not its primary key").advise(SHAPE));
+        return Err(wrong("the table `shedlock`: `name` is not its primary key").advise(KEY));
+    }
+    if let Some(column) = row.try_get::<_, Option<String>>(7).map_err(failed)? {
+        return Err(wrong(&format!("the table `shedlock`: {column}")).advise(COARSE));
     }
     match is(6)? {
         true => Ok(()),
