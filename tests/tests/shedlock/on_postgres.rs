@@ -186,3 +186,25 @@ async fn a_dropped_acquire_leaves_no_lock() {
     }
     drop(server);
 }
+
+#[tokio::test]
+async fn a_holder_whose_name_a_terminal_acts_on_is_escaped() {
+    let (server, shared) = postgres().await;
+    server
+        .run(
+            "INSERT INTO shedlock SELECT 'report', now + interval '1 hour', now,
+                 E'vm\\n\\x1b[31mERROR forged'
+             FROM (SELECT timezone('utc', clock_timestamp()) AS now) AS t",
+        )
+        .await;
+    let client = client(&shared.url).await;
+    let lock = client
+        .lock("report")
+        .wait(std::time::Duration::from_millis(50));
+    let error = lock.acquire().await.unwrap_err().to_string();
+    assert!(error.contains(r"vm\n\u{1b}[31mERROR forged"), "{error:?}");
+    assert!(!error.contains(char::is_control), "{error:?}");
+    let found = client.inspect("report").await.unwrap();
+    let found = format!("{:?}", found.holder);
+    assert!(found.contains("forged") && !found.contains(char::is_control));
+}

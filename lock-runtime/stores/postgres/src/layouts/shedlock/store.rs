@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, Failure, ForeignNames,
     FoundHolder, Holder, Instant, Link, LockFound, LockKey, Logged, Owner, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreErrorKind, StoreFuture,
+    Renewal, Renewed, ServerHealth, Store, StoreErrorKind, StoreFuture, escaped,
 };
 use tokio_postgres::Row;
 
@@ -76,7 +76,8 @@ impl ShedLockTable {
                 permits: None,
             };
         }
-        let found = FoundHolder::Foreign(format!("ShedLock on {locked_by}"));
+        let host = escaped(locked_by);
+        let found = FoundHolder::Foreign(format!("ShedLock on {host}"));
         self.names.note(&found);
         found
     }
