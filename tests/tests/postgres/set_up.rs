@@ -412,3 +412,25 @@ async fn a_migration_that_can_not_go_on_gives_up_and_says_why() {
     session.batch_execute("COMMIT").await.unwrap();
     owner.migrate().await.unwrap();
 }
+
+/// A file of the time before any release may have been applied, with another name of a column.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_is_applied_again_renames_a_column_of_before() {
+    let server = PostgresServer::start().await;
+    server
+        .run("ALTER TABLE lock_store.place RENAME suspended TO passed")
+        .await;
+    server.migrate().await;
+    let (one, two) = (
+        client(&server.app_url()).await,
+        client(&server.app_url()).await,
+    );
+    let held = one.lock("k").acquire().await.unwrap();
+    let waits = tokio::spawn(two.lock("k").fair().acquire());
+    eventually("it waits", async || {
+        one.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    held.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+}

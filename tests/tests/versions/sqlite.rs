@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::SqliteFile;
+use lock_testkit::{SqliteFile, eventually};
 
 async fn client(file: &SqliteFile) -> LockClient {
     let builder = LockClient::builder().url(file.url());
@@ -46,7 +46,7 @@ async fn a_client_whose_tables_become_another_versions_is_told_which_versions_me
             let error = request.acquire().await.unwrap_err();
             let said = error.to_string();
             assert!(said.contains("version 7"), "{said}");
-            assert!(said.contains("knows version 3"), "{said}");
+            assert!(said.contains("knows version 4"), "{said}");
             let LockError::Unavailable { source, .. } = error else {
                 panic!("{error:?}");
             };
@@ -60,4 +60,45 @@ async fn a_client_whose_tables_become_another_versions_is_told_which_versions_me
         });
         assert_eq!(rows.unwrap(), 1, "nothing of the later tables was changed");
     }
+}
+
+/// A column had another name in the tables of version 3.
+const BEFORE: &str = "BEGIN; ALTER TABLE place RENAME COLUMN suspended TO passed_over;
+    PRAGMA user_version = 3; COMMIT";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_the_version_before_are_taken_over_once_nobody_uses_them() {
+    let file = SqliteFile::new();
+    let before = client(&file).await;
+    before.lock("k").run(async {}).await.unwrap();
+    let tables = file.connection();
+    tables.execute_batch(BEFORE).unwrap();
+    let version = || {
+        let version = tables.query_row("PRAGMA user_version", (), |row| row.get::<_, i64>(0));
+        version.unwrap()
+    };
+    // As long as another client may be of the version before, they stay as they are.
+    let refused = LockClient::builder().url(file.url()).connect().await;
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("tables of version 3"), "{said}");
+    assert_eq!(version(), 3);
+    before.shutdown(Duration::ZERO).await;
+    drop(before);
+    let (one, two) = loop {
+        let builder = LockClient::builder().url(file.url());
+        if let Ok(one) = builder.connect().await {
+            break (one, client(&file).await);
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(version(), 4);
+    // Places are suspended in that column.
+    let held = one.lock("k").acquire().await.unwrap();
+    let waits = tokio::spawn(two.lock("k").fair().acquire());
+    eventually("it waits", async || {
+        one.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    held.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
 }

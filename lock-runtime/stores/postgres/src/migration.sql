@@ -150,6 +150,12 @@ BEGIN
                    WHERE attrelid = 'lock_store.meta'::regclass AND attname = 'keeps') THEN
         ALTER TABLE lock_store.meta ADD keeps interval NOT NULL DEFAULT '60 seconds';
     END IF;
+    -- Of before the first release.
+    IF EXISTS (SELECT FROM pg_catalog.pg_attribute
+               WHERE attrelid = 'lock_store.place'::regclass AND attname = 'passed'
+                 AND NOT attisdropped) THEN
+        ALTER TABLE lock_store.place RENAME passed TO suspended;
+    END IF;
     IF to_regclass('lock_store.hold_check') IS NULL THEN
         CREATE UNIQUE INDEX hold_check ON lock_store.hold (name, owner, token);
     END IF;

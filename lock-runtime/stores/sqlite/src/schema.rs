@@ -15,7 +15,10 @@ use crate::errors::of_sqlite;
 const APPLICATION: i64 = 0x6C6F_636B;
 
 /// Rises whenever the tables change.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
+
+/// These tables, but for the name of a column.
+const BEFORE: i64 = 3;
 
 const TABLES: &str = "
     -- The boot in which all times of the other tables are, and its clock: `micros` since 1970 at
@@ -130,7 +133,8 @@ fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     pragma.query_row((), |row| row.get(0))
 }
 
-/// False if the database is empty. An error if it is another program's, or of another version.
+/// False if the database is empty. An error if it is another program's, or of another version, but
+/// for the one that [`step_up`] knows.
 pub(crate) fn is_there(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let failed = |error: rusqlite::Error| of_sqlite(&error, path);
     let application = number(connection, "PRAGMA application_id").map_err(failed)?;
@@ -147,7 +151,24 @@ pub(crate) fn is_there(connection: &Connection, path: &Path) -> Result<bool, Sto
             )),
         };
     }
-    expect_version(connection, path).map(|()| true)
+    match is_before(connection).map_err(failed)? {
+        true => Ok(true),
+        false => expect_version(connection, path).map(|()| true),
+    }
+}
+
+/// Whether [`step_up`] has something to do.
+pub(crate) fn is_before(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(number(connection, "PRAGMA user_version")? == BEFORE)
+}
+
+/// From the version before to this one: in a transaction, and only if no other client is there.
+pub(crate) fn step_up(connection: &Connection) -> rusqlite::Result<()> {
+    let other_name = "SELECT count(*) FROM pragma_table_info('place') WHERE name = 'passed_over'";
+    if number(connection, other_name)? > 0 {
+        connection.execute_batch("ALTER TABLE place RENAME COLUMN passed_over TO suspended")?;
+    }
+    connection.pragma_update(None, "user_version", VERSION)
 }
 
 /// Another process may change the tables at any time. In the same transaction, it changes their

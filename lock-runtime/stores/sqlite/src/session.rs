@@ -8,7 +8,7 @@ use crate::errors::{of_io, of_sqlite};
 use crate::folder::{Folder, OwnFile};
 use crate::lock::hand_over_freed;
 use crate::machine;
-use crate::schema::{END_OF_BOOT, expect_version};
+use crate::schema::{END_OF_BOOT, expect_version, is_before, step_up};
 use crate::step::{After, Step};
 
 /// A client that has a row.
@@ -49,9 +49,12 @@ impl Session {
         let failed = |error: rusqlite::Error| of_sqlite(&error, &path);
         // Rolled back when it is closed.
         database.begin_patiently()?;
-        expect_version(&database.connection, &path)?;
-        let now = machine::boot_nanos().map_err(of_file)?;
         let rows = &database.connection;
+        if is_before(rows).map_err(failed)? && !has_living(rows, folder).map_err(failed)? {
+            step_up(rows).map_err(failed)?;
+        }
+        expect_version(rows, &path)?;
+        let now = machine::boot_nanos().map_err(of_file)?;
         let entered = (|| {
             let known = clock(rows, &boot)?;
             let clock = match known {
