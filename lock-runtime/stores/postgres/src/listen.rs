@@ -147,10 +147,13 @@ impl Subscriber {
 
     async fn subscribe(&self) -> SubscriptionEnd {
         let connected = self.route.connect(&self.clock, greet).await;
-        let (session, mut messages) = match connected {
+        let (session, mut messages, server) = match connected {
             Ok(Session {
-                client, messages, ..
-            }) => (client, messages),
+                client,
+                messages,
+                server,
+                ..
+            }) => (client, messages, server),
             Err(error) => return SubscriptionEnd::Failed(error.detail().to_owned()),
         };
         let proof = Notify::new();
@@ -172,7 +175,7 @@ impl Subscriber {
                 true => SubscriptionEnd::Gone,
                 false => SubscriptionEnd::Failed("the connection ended".to_owned()),
             },
-            end = self.listen(&session, &proof) => end,
+            end = self.listen(&session, &proof, &server) => end,
         }
     }
 
@@ -187,7 +190,7 @@ impl Subscriber {
     }
 
     /// Ends if it can't, or hears nothing.
-    async fn listen(&self, session: &Client, proof: &Notify) -> SubscriptionEnd {
+    async fn listen(&self, session: &Client, proof: &Notify, server: &str) -> SubscriptionEnd {
         let channel = channel(self.client);
         let listens = format!("LISTEN {channel}; SELECT pg_backend_pid()");
         let process = match self.in_time(session.simple_query(&listens)).await {
@@ -200,11 +203,13 @@ impl Subscriber {
             }
             let by = self.clock.now() + COMES_WITHIN;
             if self.clock.by(by, proof.notified()).await.is_some() {
+                self.route.heard.note(server);
                 self.hearing.send_replace(Hearing::Proved);
                 self.hearer.recheck();
                 return std::future::pending().await;
             }
         }
+        self.route.heard.forget(server);
         for _ in 0..UNLISTEN_TRIES {
             if self.unlisten(&channel, process.as_deref()).await {
                 break;
