@@ -14,6 +14,8 @@ async fn counted(server: &PostgresServer, options: &str) -> (Proxy, LockClient) 
     let proxy = Proxy::start_postgres(address).await;
     let url = format!("{}{options}", server.app_url_at(proxy.addr()));
     let client = client(&url).await;
+    // It is known whether they are its own.
+    client.health().await.unwrap();
     // Its sessions know the statements then.
     let (lock, other) = (client.lock("before"), client.lock("and again"));
     lock.run(async {}).await.unwrap();

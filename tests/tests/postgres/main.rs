@@ -13,6 +13,7 @@ mod crowd;
 mod drift;
 mod growth;
 mod hosts;
+mod keyed_pooler;
 mod limits;
 mod options;
 mod poolers;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{ChildProcess, Log, PgBouncer, Port, PostgresServer, eventually};
+use lock_testkit::{ChildProcess, Log, PgBouncer, Port, PostgresServer, Proxy, eventually};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::client;
@@ -183,6 +183,23 @@ async fn a_subscription_through_a_pooler_is_found_out_and_those_who_wait_ask() {
         let left: i64 = session.query_one(channels, &[]).await.unwrap().get(0);
         assert_eq!(left, 0);
     }
+}
+
+/// Each session that it keeps for a transaction of its own is kept from those who lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_finds_out_that_it_hears_nothing_takes_few_sessions() {
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    let proxy = Proxy::start_postgres(pooler.address().parse().unwrap()).await;
+    let url = format!("{}?connections=1", server.app_url_at(proxy.addr()));
+    let client = client(&url).await;
+    eventually("it knows it", async || {
+        listening_finding(&client).await.is_some()
+    })
+    .await;
+    // One for locks, one to listen on, and some if other sessions were used meanwhile.
+    let connections = proxy.connections();
+    assert!(connections < 8, "{connections}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,11 @@
 //! Statements that a client's own sessions keep.
 
+use std::net::SocketAddr;
+
 use lock_runtime::{LockClient, Tls};
 use lock_testkit::{PgBouncer, PostgresServer, eventually};
 
+use crate::keyed_pooler::KeyedPooler;
 use crate::{client, tls};
 
 /// From now on, `inspect` does this, and tells in `waiting` how many statements its session keeps.
@@ -32,6 +35,23 @@ async fn a_session_of_its_own_keeps_statements_and_one_of_a_pooler_keeps_none() 
     for _ in 0..20 {
         let _guard = pooled.lock("k").acquire().await.unwrap();
         assert_eq!(kept(&pooled).await, 0);
+    }
+}
+
+/// There, the number of a session's process proves nothing.
+#[tokio::test]
+async fn a_pooler_that_tells_a_sessions_process_keeps_no_statements() {
+    let server = PostgresServer::start().await;
+    let pooler = KeyedPooler::start(SocketAddr::from(([127, 0, 0, 1], server.port()))).await;
+    instead_of_inspect(&server, "").await;
+    for options in ["?connections=1&listen=off", "?connections=1"] {
+        let url = server.app_url_at(pooler.address) + options;
+        let pooled = client(&url).await;
+        for _ in 0..20 {
+            let _guard = pooled.lock("k").acquire().await.unwrap();
+            assert_eq!(kept(&pooled).await, 0, "{options}");
+        }
+        pooler.rotate();
     }
 }
 

@@ -15,6 +15,7 @@ use crate::greeting::{Greeting, no_answer};
 use crate::identity::{KnownIdentity, ServerIdentity};
 use crate::layouts::shedlock::greeting as shedlock;
 use crate::login_process::login_process;
+use crate::own_session::OwnSession;
 use crate::prepared::Prepared;
 use crate::route::Session;
 use crate::statement::Statement;
@@ -113,11 +114,12 @@ impl Connection {
             greeting.expect_complete(&server)?;
         }
         let client = Arc::new(client);
-        let is_own = login_process(&client).await == Some(row.try_get(3).map_err(failed)?);
+        let is_known = login_process(&client).await == Some(row.try_get(3).map_err(failed)?);
+        let own = OwnSession::new(is_known, &route.heard, &server);
         Ok(Self {
             server: identity.map(|identity| (Arc::clone(&route.known), identity)),
-            turns: Turns::new(is_own, &client, clock),
-            prepared: Prepared::new(is_own, &client, clock),
+            turns: Turns::new(own.clone(), &client, clock),
+            prepared: Prepared::new(own, &client, clock),
             client,
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),

@@ -30,6 +30,7 @@ mod login_process;
 mod migrate;
 mod news;
 mod open;
+mod own_session;
 mod pool;
 mod prepared;
 mod route;

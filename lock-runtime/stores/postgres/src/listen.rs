@@ -26,18 +26,22 @@ const PROOF: &str = "1 proof";
 const COMES_WITHIN: Duration = Duration::from_millis(400);
 /// How often it is sent.
 const SENDS: usize = 2;
-/// After this time, a subscription that heard nothing is tried again.
+/// After this time, a subscription that heard nothing is tried again. After the next, twice that.
 const TRIES_AGAIN: Duration = Duration::from_secs(60);
+/// The longest of these pauses.
+const TRIES_AT_LAST: Duration = Duration::from_secs(960);
 /// After this many failures in a row it is not only the server that restarts.
 const FAILURES: u32 = 3;
-/// The number of sessions of a pooler that are looked through for the one that was told to listen.
-const UNLISTENS: usize = 8;
+/// How often the one is looked for that was told to listen, without a session for oneself.
+const LOOKS: usize = 4;
+/// The pause after such a look.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// The numbers of a pooler's sessions that are then kept at once, to look for it among them. Who
+/// keeps them keeps them from everybody else.
+const UNLISTENS: [usize; 4] = [2, 4, 8, 8];
 /// The time for each of these sessions.
 const UNLISTENS_WITHIN: Duration = Duration::from_millis(100);
-
-/// How often they are looked through: others may have had the one, or all.
-const UNLISTEN_TRIES: usize = 4;
-/// The pause before the next of these tries.
+/// The pause before the next of these tries: others may have had the one, or all. It doubles.
 const UNLISTEN_PAUSE: Duration = Duration::from_millis(300);
 
 /// Whether a client hears what others tell it.
@@ -118,12 +122,12 @@ impl Subscriber {
     }
 
     async fn run(self) {
-        let (mut failures, mut is_told) = (0, false);
+        let (mut failures, mut silences, mut is_told) = (0, 0, false);
         loop {
             let mut pause = None;
             let found = match self.subscribe().await {
                 SubscriptionEnd::Gone => {
-                    failures = 1;
+                    (failures, silences) = (1, 0);
                     Hearing::Unknown
                 }
                 SubscriptionEnd::Failed(error) => {
@@ -136,7 +140,8 @@ impl Subscriber {
                     }
                 }
                 SubscriptionEnd::Silent => {
-                    pause = Some(TRIES_AGAIN);
+                    pause = Some(pause_after(silences));
+                    silences += 1;
                     Hearing::Deaf(
                         "`LISTEN` is accepted and nothing is heard, as behind a pooler that gives \
                          each transaction to any session"
@@ -163,10 +168,13 @@ impl Subscriber {
 
     async fn subscribe(&self) -> SubscriptionEnd {
         let connected = self.route.connect(&self.clock, greet).await;
-        let (session, mut messages) = match connected {
+        let (session, mut messages, server) = match connected {
             Ok(Session {
-                client, messages, ..
-            }) => (client, messages),
+                client,
+                messages,
+                server,
+                ..
+            }) => (client, messages, server),
             Err(error) => return SubscriptionEnd::Failed(error.detail().to_owned()),
         };
         let proof = Notify::new();
@@ -188,7 +196,7 @@ impl Subscriber {
                 true => SubscriptionEnd::Gone,
                 false => SubscriptionEnd::Failed("the connection ended".to_owned()),
             },
-            end = self.listen(&session, &proof) => end,
+            end = self.listen(&session, &proof, &server) => end,
         }
     }
 
@@ -203,7 +211,7 @@ impl Subscriber {
     }
 
     /// Ends if it can't, or hears nothing.
-    async fn listen(&self, session: &Client, proof: &Notify) -> SubscriptionEnd {
+    async fn listen(&self, session: &Client, proof: &Notify, server: &str) -> SubscriptionEnd {
         let channel = channel(self.client);
         let listens = format!("LISTEN {channel}; SELECT pg_backend_pid()");
         let process = match self.in_time(session.simple_query(&listens)).await {
@@ -216,29 +224,49 @@ impl Subscriber {
             }
             let by = self.clock.now() + COMES_WITHIN;
             if self.clock.by(by, proof.notified()).await.is_some() {
+                self.route.heard.note(server);
                 self.hearing.send_replace(Hearing::Proved);
                 self.hearer.listener.recheck();
                 return std::future::pending().await;
             }
         }
-        for _ in 0..UNLISTEN_TRIES {
-            if self.unlisten(&channel, process.as_deref()).await {
-                break;
-            }
-            self.clock
-                .sleep_until(self.clock.now() + UNLISTEN_PAUSE)
-                .await;
-        }
+        self.route.heard.forget(server);
+        self.unlisten(session, &channel, process.as_deref()).await;
         SubscriptionEnd::Silent
     }
 
-    /// As far as the pooler allows: it gives another session as long as one is in a transaction.
-    /// True if the session of this process was among them.
-    async fn unlisten(&self, channel: &str, process: Option<&str>) -> bool {
+    /// As far as the pooler allows.
+    async fn unlisten(&self, session: &Client, channel: &str, process: Option<&str>) {
+        let unlisten = format!("UNLISTEN {channel}; SELECT pg_backend_pid()");
+        // A pooler often gives the session next that it used last.
+        for _ in 0..LOOKS {
+            let rows = self.in_time(session.simple_query(&unlisten)).await;
+            if rows.is_ok_and(|rows| self::process(&rows).as_deref() == process) {
+                return;
+            }
+            self.pause(LOOK_PAUSE).await;
+        }
+        let mut pause = UNLISTEN_PAUSE;
+        for most in UNLISTENS {
+            if self.unlisten_among(most, channel, process).await {
+                return;
+            }
+            self.pause(pause).await;
+            pause *= 2;
+        }
+    }
+
+    async fn pause(&self, pause: Duration) {
+        self.clock.sleep_until(self.clock.now() + pause).await;
+    }
+
+    /// The pooler gives another session as long as one is in a transaction. True if the session of
+    /// this process was among them.
+    async fn unlisten_among(&self, most: usize, channel: &str, process: Option<&str>) -> bool {
         let unlisten = format!("BEGIN; UNLISTEN {channel}; SELECT pg_backend_pid()");
         let mut sessions = Vec::new();
         // All of them first: who keeps some must not wait for others.
-        for _ in 0..UNLISTENS {
+        for _ in 0..most {
             match self.route.connect(&self.clock, greet).await {
                 Ok(session) => sessions.push(drive(session, &self.clock)),
                 Err(_) => break,
@@ -281,6 +309,13 @@ impl Subscriber {
     }
 }
 
+/// After a subscription that heard nothing, and so many before it: each try takes a pooler's
+/// sessions from those who lock.
+fn pause_after(silences: u32) -> Duration {
+    let pause = TRIES_AGAIN.saturating_mul(1 << silences.min(16));
+    pause.min(TRIES_AT_LAST)
+}
+
 /// A standby takes no `LISTEN`.
 async fn greet(mut session: Session) -> Result<Session, StoreError> {
     let Session {
@@ -312,5 +347,16 @@ fn text_of(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_is_heard_it_is_tried_less_and_less_often() {
+        let minutes = [0, 1, 2, 3, 4, 5, 100].map(|before| pause_after(before).as_secs() / 60);
+        assert_eq!(minutes, [1, 2, 4, 8, 16, 16, 16]);
     }
 }

@@ -9,10 +9,13 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
+use crate::own_session::OwnSession;
+
 /// The statements of a session that is the client's own. In one that may be a pooler's, a name
 /// stands for whatever another process prepared under it (see [`turns`](crate::turns)), so there
-/// nothing is prepared.
+/// nothing is prepared. The driver's names are numbers, and it lets nobody choose others.
 pub(crate) struct Prepared {
+    own: OwnSession,
     is_on: AtomicBool,
     /// By their text. `None` while the server is asked.
     known: Arc<Mutex<HashMap<&'static str, Option<Statement>>>>,
@@ -21,9 +24,10 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(is_own: bool, client: &Arc<Client>, clock: &Clock) -> Self {
+    pub(crate) fn new(own: OwnSession, client: &Arc<Client>, clock: &Clock) -> Self {
         Self {
-            is_on: AtomicBool::new(is_own),
+            own,
+            is_on: AtomicBool::new(true),
             known: Arc::default(),
             client: Arc::clone(client),
             clock: clock.clone(),
@@ -54,7 +58,7 @@ impl Prepared {
         sql: &'static str,
         params: &[(&(dyn ToSql + Sync), Type)],
     ) -> Option<Statement> {
-        if !self.is_on.load(Ordering::Relaxed) {
+        if !self.is_on.load(Ordering::Relaxed) || !self.own.is_own() {
             return None;
         }
         let mut known = self.known.lock();

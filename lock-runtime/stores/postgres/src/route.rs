@@ -12,6 +12,7 @@ use tokio_postgres::{Client, Config};
 
 use crate::errors::of_postgres;
 use crate::identity::KnownIdentity;
+use crate::own_session::HeardAddresses;
 use crate::transport::{SessionMessages, Transport};
 
 const SLOW: &str = "connecting takes too long";
@@ -76,6 +77,7 @@ pub(crate) struct Route {
     /// How long one attempt may take.
     pub(crate) limit: Duration,
     pub(crate) known: Arc<KnownIdentity>,
+    pub(crate) heard: Arc<HeardAddresses>,
     pub(crate) staggered: Arc<Staggered<Address>>,
 }
 

@@ -11,10 +11,13 @@ use lock_store::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Client;
 
+use crate::own_session::OwnSession;
+
 #[derive(Clone)]
 pub(crate) struct Turns {
-    /// `None` if the session is the client's own.
-    one: Option<Arc<Semaphore>>,
+    own: OwnSession,
+    /// For a session that may be a pooler's.
+    one: Arc<Semaphore>,
     client: Arc<Client>,
     clock: Clock,
 }
@@ -28,9 +31,10 @@ pub(crate) struct SessionTurn {
 }
 
 impl Turns {
-    pub(crate) fn new(is_own: bool, client: &Arc<Client>, clock: &Clock) -> Self {
+    pub(crate) fn new(own: OwnSession, client: &Arc<Client>, clock: &Clock) -> Self {
         Self {
-            one: (!is_own).then(|| Arc::new(Semaphore::new(1))),
+            own,
+            one: Arc::new(Semaphore::new(1)),
             client: Arc::clone(client),
             clock: clock.clone(),
         }
@@ -38,10 +42,10 @@ impl Turns {
 
     /// In the order of asking.
     pub(crate) async fn next(&self) -> SessionTurn {
-        let permit = match &self.one {
+        let permit = match self.own.is_own() {
+            true => None,
             // It is never closed.
-            Some(one) => Arc::clone(one).acquire_owned().await.ok(),
-            None => None,
+            false => Arc::clone(&self.one).acquire_owned().await.ok(),
         };
         SessionTurn {
             permit,

@@ -111,6 +111,7 @@ pub(crate) fn read(
         transport,
         limit: connect_timeout(url)?.unwrap_or(timeouts.connect),
         known: Arc::default(),
+        heard: Arc::default(),
         staggered: Arc::default(),
     };
     let names: Vec<String> = route.places.iter().map(ToString::to_string).collect();

@@ -17,8 +17,8 @@ const SHAPE: &str = "give the table the columns that ShedLock's documentation sa
     `locked_by` are VARCHAR, `lock_until` and `locked_at` are TIMESTAMP (without time zone, for \
     what ShedLock writes to the other kind depends on its session), and `name` is the primary key";
 
-/// Times are rounded, up to half of the last place: a lock that is free half a second before the end
-/// of its lease has two holders. Milliseconds are within what a client leaves of its lease.
+/// Times are rounded, up to half of the last place: a lock that is free half a second before its
+/// lease ends has two holders. Milliseconds are within what a client leaves of its lease.
 const COARSE: &str = "a lock would be free before its lease has ended; write, as the owner of the \
     table: ALTER TABLE shedlock ALTER lock_until TYPE timestamp(3), ALTER locked_at TYPE \
     timestamp(3)";
