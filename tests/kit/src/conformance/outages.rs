@@ -48,8 +48,8 @@ async fn a_store_that_stands_still_is_unavailable_and_never_busy(store: Backend)
     }
     assert_unavailable(client.health().await);
     store.resume();
-    // Members of a cluster may elect a leader first.
-    let other = store.client().await;
+    // Members of a cluster may elect a leader first, and refuse who comes meanwhile.
+    let other = store.builder().connect_lazy().unwrap();
     eventually("the store serves again", async || {
         other.lock("another").run(async {}).await.is_ok()
     })
