@@ -11,7 +11,7 @@ use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
 use super::names::{self, RedissonNames};
-use super::rivals::Look;
+use super::rivals::Sighting;
 use crate::commands::renew::renewed_each;
 use crate::errors::without_effect;
 use crate::resp::Command;
@@ -251,7 +251,7 @@ impl RedissonStore {
             let looks = request.queue == Queue::Join && request.claim.permits.is_none();
             let (heard, now) = (self.channels.heard(channel), self.store.clock.now());
             let ends = rest.map(|rest| now + rest);
-            let look = looks.then_some(Look { now, ends, heard });
+            let look = looks.then_some(Sighting { now, ends, heard });
             look_early = self.rivals.busy(key, holder, look, now);
         }
         let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));

@@ -36,7 +36,7 @@ pub(super) struct Rivals {
 
 /// What a waiter found beside the holder.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct Sighting {
     pub(super) now: Instant,
     /// When the hold ends, if it does.
     pub(super) ends: Option<Instant>,
@@ -44,9 +44,9 @@ pub(super) struct Look {
     pub(super) heard: Option<Instant>,
 }
 
-impl Look {
+impl Sighting {
     /// Whether the hold may be another than that of an earlier look. A renewal may look so, too.
-    fn is_of_another_hold(&self, before: &Look) -> bool {
+    fn is_of_another_hold(&self, before: &Sighting) -> bool {
         match (self.ends, before.ends) {
             (Some(ends), Some(before)) => ends > before + SECOND_LOOK,
             (ends, before) => ends != before,
@@ -65,7 +65,7 @@ struct Rival {
     /// Until then there is none.
     without_until: Option<Instant>,
     /// Who had it at the last look of a waiter.
-    holder: Option<(Holder, Look)>,
+    holder: Option<(Holder, Sighting)>,
     /// How many looks have found this hold again.
     looks: u32,
     /// When it was found to be released without a message.
@@ -87,7 +87,7 @@ impl Rivals {
         &self,
         key: &LockKey,
         holder: Holder,
-        look: Option<Look>,
+        look: Option<Sighting>,
         now: Instant,
     ) -> Option<Duration> {
         let is_foreign = matches!(holder, Holder::Foreign(_));
@@ -144,7 +144,7 @@ impl Rival {
         (self.in_vain, self.without_until) = (0, None);
     }
 
-    fn note(&mut self, holder: Holder, look: Look) {
+    fn note(&mut self, holder: Holder, look: Sighting) {
         let Some((before, earlier)) = self.holder.replace((holder, look)) else {
             return;
         };
@@ -165,8 +165,8 @@ mod tests {
         Instant::from_nanos(0) + Duration::from_millis(millis)
     }
 
-    fn look(now: u64, ends: u64, heard: Option<u64>) -> Look {
-        Look {
+    fn look(now: u64, ends: u64, heard: Option<u64>) -> Sighting {
+        Sighting {
             now: at(now),
             ends: Some(at(ends)),
             heard: heard.map(at),
