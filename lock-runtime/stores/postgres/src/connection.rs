@@ -26,6 +26,9 @@ use crate::url::Settings;
 /// its beginning, and clocks drift apart.
 const LONGEST_LIFE: Duration = Duration::from_secs(600);
 
+/// How long one that is old may go on until it is idle.
+const NEVER_IDLE: Duration = Duration::from_secs(1);
+
 /// How far clocks may have drifted apart by then, and more.
 const DRIFT: Duration = Duration::from_secs(1);
 
@@ -168,22 +171,31 @@ impl Connection {
         }
     }
 
-    pub(crate) fn is_open(&self, now: Instant) -> bool {
+    /// Until when it is used.
+    fn until(&self) -> Instant {
         let until = self.answered + LONGEST_LIFE;
         // Where credentials end sooner than a session is made, each is used all the same.
         let of_credentials = |renew_at: Instant| renew_at.max(self.answered + MIN_PAUSE).min(until);
-        let until = self.renew_at.map_or(until, of_credentials);
-        let is_old = self.load() == 0 && now > until;
+        self.renew_at.map_or(until, of_credentials)
+    }
+
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        let is_old = self.load() == 0 && now > self.until();
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
         let is_unwanted =
-            self.is_retired.load(Ordering::Relaxed) || is_replaced || is_old && self.is_usable();
+            self.is_retired.load(Ordering::Relaxed) || is_replaced || is_old && !self.is_doubted();
         !is_unwanted && !self.client.is_closed()
     }
 
-    /// Whether it takes statements, while it is open.
-    pub(crate) fn is_usable(&self) -> bool {
-        !self.is_doubted.load(Ordering::Relaxed)
+    fn is_doubted(&self) -> bool {
+        self.is_doubted.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes statements, while it is open. One that was never idle since it became old
+    /// takes no more, and so comes to its end.
+    pub(crate) fn is_usable(&self, now: Instant) -> bool {
+        !self.is_doubted() && now <= self.until() + NEVER_IDLE
     }
 
     /// Sends a statement, which the server does not begin so long after `now` as `late` and this

@@ -148,7 +148,7 @@ impl Pool {
         }
         let connections = &mut state.connections;
         connections.retain(|connection| connection.is_open(now));
-        let usable = || connections.iter().filter(|one| one.is_usable());
+        let usable = || connections.iter().filter(|one| one.is_usable(now));
         let best = usable().min_by_key(|connection| connection.load()).cloned();
         let (usable, open) = (usable().count(), connections.len());
         if best.is_none()
@@ -306,7 +306,7 @@ impl Pool {
         let now = self.clock.now();
         let state = self.state.lock();
         let mut connections = state.connections.iter();
-        connections.any(|connection| connection.is_open(now) && connection.is_usable())
+        connections.any(|connection| connection.is_open(now) && connection.is_usable(now))
     }
 
     /// Opens no more. What is open ends with the last handle.
