@@ -1,4 +1,5 @@
-//! What others do to the same keys: clocks, watchdogs, rights, full servers, hashes of applications.
+//! What others do to the same keys: clocks, watchdogs, rights, full servers, hashes of
+//! applications.
 
 use std::time::Duration;
 
