@@ -50,8 +50,8 @@ impl OwnSession {
         }
     }
 
-    /// The processes are the same. Enough to send statements beside each other, which have no names:
-    /// in turns, a caller that is not polled keeps the session from the others.
+    /// The processes are the same. Enough to send statements without names beside each other: in
+    /// turns, a caller that is not polled keeps the session from the others.
     pub(crate) fn may_be_own(&self) -> bool {
         self.at.is_some()
     }
