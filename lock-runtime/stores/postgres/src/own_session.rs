@@ -50,6 +50,12 @@ impl OwnSession {
         }
     }
 
+    /// The processes are the same. Enough to send statements without names beside each other: in
+    /// turns, a caller that is not polled keeps the session from the others.
+    pub(crate) fn may_be_own(&self) -> bool {
+        self.at.is_some()
+    }
+
     /// False as long as nothing says that it is.
     pub(crate) fn is_own(&self) -> bool {
         let Some((heard, server)) = &self.at else {

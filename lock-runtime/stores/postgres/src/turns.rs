@@ -42,7 +42,7 @@ impl Turns {
 
     /// In the order of asking.
     pub(crate) async fn next(&self) -> SessionTurn {
-        let permit = match self.own.is_own() {
+        let permit = match self.own.may_be_own() {
             true => None,
             // It is never closed.
             false => Arc::clone(&self.one).acquire_owned().await.ok(),
