@@ -34,6 +34,8 @@ const TRIES_AT_LAST: Duration = Duration::from_secs(960);
 const FAILURES: u32 = 3;
 /// How often the one is looked for that was told to listen, without a session for oneself.
 const LOOKS: usize = 4;
+/// The time for such a look: the pooler may have no session now.
+const LOOKS_WITHIN: Duration = Duration::from_secs(1);
 /// The pause after such a look.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// The numbers of a pooler's sessions that are then kept at once, to look for it among them. Who
@@ -202,7 +204,15 @@ impl Subscriber {
 
     /// What it gives within the limit, or why it gives nothing.
     async fn in_time<T>(&self, step: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
-        let by = self.clock.now() + self.route.limit;
+        self.within(self.route.limit, step).await
+    }
+
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        step: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, String> {
+        let by = self.clock.now() + limit;
         match self.clock.by(by, step).await {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(text_of(&error)),
@@ -240,7 +250,8 @@ impl Subscriber {
         let unlisten = format!("UNLISTEN {channel}; SELECT pg_backend_pid()");
         // A pooler often gives the session next that it used last.
         for _ in 0..LOOKS {
-            let rows = self.in_time(session.simple_query(&unlisten)).await;
+            let limit = self.route.limit.min(LOOKS_WITHIN);
+            let rows = self.within(limit, session.simple_query(&unlisten)).await;
             if rows.is_ok_and(|rows| self::process(&rows).as_deref() == process) {
                 return;
             }
