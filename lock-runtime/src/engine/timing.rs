@@ -193,7 +193,7 @@ pub(crate) fn recheck_beside_foreign(
         return now + FOREIGN_SELDOM;
     }
     let (least, most) = match changed.is_some_and(|at| at + FOREIGN_TURNS_LAST > now) {
-        true => (Duration::ZERO, FOREIGN_TURNS),
+        true => (FOREIGN_TURNS / 2, FOREIGN_TURNS),
         false => (FOREIGN_LEAST, age.clamp(FOREIGN_FIRST, FOREIGN_MOST)),
     };
     let more = scattered % u64::try_from((most - least).as_micros()).unwrap_or(1);

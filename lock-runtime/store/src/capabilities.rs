@@ -212,7 +212,7 @@ impl Capabilities {
                 let (longest, advice) = self.read_write_lease.as_ref()?;
                 return (lease > *longest).then(|| {
                     format!(
-                        "the lease is {lease:?}, and this store keeps read-write locks for at \
+                        "a read-write lock is asked for {lease:?}, and this store keeps one for at \
                          most {longest:?}: {advice}"
                     )
                 });

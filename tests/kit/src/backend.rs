@@ -43,6 +43,11 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Whether it subscribes in the background, and has its client look again once it hears.
+    fn subscribes_later(&self) -> bool {
+        false
+    }
+
     /// The server stands still: connections stay open, and nothing is answered. False: it can't be
     /// paused, or has no server.
     fn pause(&self) -> bool {

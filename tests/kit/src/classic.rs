@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::LockClient;
 
-use crate::packages::{folder_once, python_with, succeeds};
+use crate::packages::{folder_once, left_out, python_with, succeeds};
 use crate::{ChildProcess, RedisServer, monotonic_nanos};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/classic");
@@ -121,7 +121,7 @@ impl ClassicLibrary {
         let target = target.to_owned();
         let launch = tokio::task::spawn_blocking(move || self.launch(&target));
         let Some((program, mut arguments)) = launch.await.expect("no panic") else {
-            println!("{self:?} is left out: its language or packages can't be had");
+            left_out(&format!("{self:?}: its language or packages can't be had"));
             return None;
         };
         let pause = pause.map(|pause| pause.as_millis().to_string());

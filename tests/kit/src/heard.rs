@@ -1,12 +1,14 @@
 //! The messages that a store sends to a client.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lock_store::{HandedOver, Listener, Owner, WakeUp};
 
-/// The grants that a client heard of, with their fencing tokens.
+/// The grants that a client heard of, with their fencing tokens, and whether it was told to look
+/// again.
 #[derive(Debug, Default)]
-pub struct Heard(pub Mutex<Vec<(Owner, Option<u64>)>>);
+pub struct Heard(pub Mutex<Vec<(Owner, Option<u64>)>>, pub AtomicBool);
 
 impl Listener for Heard {
     fn on_granted(&self, grant: HandedOver) -> WakeUp {
@@ -16,5 +18,7 @@ impl Listener for Heard {
         WakeUp::default()
     }
 
-    fn recheck(&self) {}
+    fn recheck(&self) {
+        self.1.store(true, Ordering::Release);
+    }
 }

@@ -391,6 +391,10 @@ const EMPTY: &str = "TRUNCATE lock_store.hold, lock_store.share, lock_store.plac
     lock_store.pass_log";
 
 impl StoreUnderTest for PostgresServer {
+    fn subscribes_later(&self) -> bool {
+        true
+    }
+
     fn builder(&self) -> LockClientBuilder {
         // These tests are not about how soon clients report that a machine is busy.
         LockClient::builder()

@@ -63,8 +63,8 @@ async fn contend(client: LockClient, url: String, kind: &Kind, key: &str, seen: 
     }
 }
 
-/// Threads of Java, and tasks of two clients of ours.
-async fn both_sides(kinds: &'static [Kind], version: &str) {
+/// Threads of Java, and this many tasks of two clients of ours.
+async fn both_sides(kinds: &'static [Kind], version: &str, ours_at_once: usize) {
     let server = RedisServer::start().await;
     let Some(mut java) = Java::of_version(&server, LEASE, version).await else {
         return;
@@ -99,7 +99,7 @@ async fn both_sides(kinds: &'static [Kind], version: &str) {
             );
             threads.push(thread);
         }
-        for ours in [&one, &one, &two] {
+        for ours in [&one, &two, &one].into_iter().take(ours_at_once) {
             let (ours, seen) = (ours.clone(), Arc::clone(&seen));
             tasks.push(tokio::spawn(contend(ours, server.url(), kind, key, seen)));
         }
@@ -165,10 +165,10 @@ const PERMITS: &[Kind] = &[Kind {
 
 async fn with_each_version(kinds: &'static [Kind]) {
     match std::env::var("REDISSON_VERSION") {
-        Ok(version) => both_sides(kinds, &version).await,
+        Ok(version) => both_sides(kinds, &version, 3).await,
         Err(_) => {
             for version in crate::VERSIONS {
-                both_sides(kinds, version).await;
+                both_sides(kinds, version, 3).await;
             }
         }
     }
@@ -177,6 +177,12 @@ async fn with_each_version(kinds: &'static [Kind]) {
 #[tokio::test]
 async fn both_sides_exclude_each_other_by_an_r_lock() {
     with_each_version(LOCK).await;
+}
+
+/// It releases and asks again, and there is nobody of ours to hand it to.
+#[tokio::test]
+async fn a_single_task_of_ours_leaves_redisson_its_turns() {
+    both_sides(LOCK, crate::VERSIONS[0], 1).await;
 }
 
 #[tokio::test]

@@ -24,7 +24,11 @@ async fn a_reader_has_no_longer_lease_than_javas_watchdog_leaves_it() {
     let ours = client(&server, LEASE).await;
     let long = LEASE + Duration::from_millis(1);
     let lock = ours.rw_lock("rw");
-    for request in [lock.read().lease(long), lock.write().lease(long)] {
+    for request in [
+        lock.read().lease(long),
+        lock.write().lease(long),
+        lock.read().hold_at_least(long),
+    ] {
         let error = request.acquire().await.unwrap_err();
         assert!(matches!(error, LockError::Config { .. }), "{error}");
         assert!(error.to_string().contains("lockWatchdogTimeout"), "{error}");

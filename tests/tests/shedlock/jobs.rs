@@ -67,6 +67,7 @@ fn kept_for(time: Duration, asked: u64, began: u64) {
         most > time - READING && least < time + LATE,
         "{most:?} {least:?}"
     );
+    assert!(between(asked, began) < LATE, "Java was asked long before");
 }
 
 async fn is_busy(client: &LockClient, key: &str) -> bool {

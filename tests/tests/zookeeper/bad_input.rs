@@ -119,7 +119,7 @@ async fn without_a_majority_it_is_said_in_time() {
 #[tokio::test]
 async fn a_server_that_is_too_old_is_told() {
     let Some(jars) = maven_jars("zookeeper-3.4") else {
-        println!("left out: it needs Maven");
+        lock_testkit::left_out("it needs Maven");
         return;
     };
     let servers = ZooKeeperEnsemble::one_of(&jars).await;

@@ -59,6 +59,9 @@ impl Engine {
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
         self.can_lease(options.lease, options.permits)?;
         self.can(Wish::Kept(options.hold_at_least))?;
+        if options.permits.is_some_and(Permits::is_read_write) {
+            self.can(Wish::ReadWriteLease(options.hold_at_least))?;
+        }
         match (options.fenced, options.permits) {
             (true, None) => self.can(Wish::Fencing)?,
             (true, Some(_)) => self.can(Wish::FencedShares)?,

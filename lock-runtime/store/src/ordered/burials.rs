@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
 use crate::instant::Instant;
@@ -15,6 +15,8 @@ use crate::timing::backoff;
 
 /// The limit of one attempt.
 const LIMIT: Duration = Duration::from_secs(5);
+/// So many are attempted at once: they share a connection with those who renew.
+const AT_ONCE: usize = 8;
 
 /// Ends of what is over: tasks that go on until they have succeeded, since no server does it for
 /// them as long as the client lives.
@@ -22,6 +24,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub struct Burials {
     clock: Clock,
     under_way: watch::Sender<usize>,
+    attempts: Arc<Semaphore>,
     /// Whose acquires are being undone.
     undoing: Arc<Mutex<HashSet<Owner>>>,
 }
@@ -33,6 +36,7 @@ impl Burials {
         Self {
             clock,
             under_way: watch::Sender::new(0),
+            attempts: Arc::new(Semaphore::new(AT_ONCE)),
             undoing: Arc::default(),
         }
     }
@@ -47,12 +51,16 @@ impl Burials {
         F: Future<Output = bool> + Send,
     {
         let (clock, under_way) = (self.clock.clone(), self.under_way.clone());
+        let attempts = Arc::clone(&self.attempts);
         under_way.send_modify(|burials| *burials += 1);
         self.clock.spawn(async move {
             let mut failures = 0_u32;
             loop {
+                let turn = attempts.acquire().await;
                 let by = clock.now() + LIMIT;
-                if clock.by(by, attempt(by)).await == Some(true) {
+                let is_done = clock.by(by, attempt(by)).await == Some(true);
+                drop(turn);
+                if is_done {
                     break;
                 }
                 failures = failures.saturating_add(1);

@@ -116,15 +116,15 @@ impl Inner {
     }
 
     async fn is_never_compacted(&self, live: &Arc<Live>) -> bool {
-        let early = RangeRequest {
-            key: live.epoch.key.clone().into(),
-            revision: live.epoch.revision - MANY,
-            ..RangeRequest::default()
-        };
-        if early.revision <= 0 {
+        if live.epoch.revision <= MANY {
             return false;
         }
-        let reply: Result<RangeReply, Fault> = live.call(path::RANGE, early, None).await;
+        let first = RangeRequest {
+            key: live.epoch.key.clone().into(),
+            revision: 1,
+            ..RangeRequest::default()
+        };
+        let reply: Result<RangeReply, Fault> = live.call(path::RANGE, first, None).await;
         // Otherwise it says that it was compacted.
         reply.is_ok()
     }

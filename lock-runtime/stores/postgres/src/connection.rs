@@ -192,10 +192,15 @@ impl Connection {
         self.is_doubted.load(Ordering::Relaxed)
     }
 
-    /// Whether it takes statements, while it is open. One that was never idle since it became old
-    /// takes no more, and so comes to its end.
-    pub(crate) fn is_usable(&self, now: Instant) -> bool {
-        !self.is_doubted() && now <= self.until() + NEVER_IDLE
+    /// Whether it takes statements, while it is open.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_doubted()
+    }
+
+    /// Whether it was never idle since it became old. It takes no more statements if another one
+    /// can, and so comes to its end.
+    pub(crate) fn is_worn(&self, now: Instant) -> bool {
+        now > self.until() + NEVER_IDLE
     }
 
     /// Sends a statement, which the server does not begin so long after `now` as `late` and this

@@ -148,9 +148,12 @@ impl Pool {
         }
         let connections = &mut state.connections;
         connections.retain(|connection| connection.is_open(now));
-        let usable = || connections.iter().filter(|one| one.is_usable(now));
-        let best = usable().min_by_key(|connection| connection.load()).cloned();
-        let (usable, open) = (usable().count(), connections.len());
+        let usable = || connections.iter().filter(|one| one.is_usable());
+        let best = usable().min_by_key(|one| (one.is_worn(now), one.load()));
+        let best = best.cloned();
+        // Another one opens in the place of a worn one.
+        let usable = usable().filter(|one| !one.is_worn(now)).count();
+        let open = connections.len();
         if best.is_none()
             && state.refused_until.is_some_and(|until| now < until)
             && let Some(error) = &state.error
@@ -306,7 +309,7 @@ impl Pool {
         let now = self.clock.now();
         let state = self.state.lock();
         let mut connections = state.connections.iter();
-        connections.any(|connection| connection.is_open(now) && connection.is_usable(now))
+        connections.any(|connection| connection.is_open(now) && connection.is_usable())
     }
 
     /// Opens no more. What is open ends with the last handle.

@@ -43,6 +43,8 @@ struct Contest {
     /// How long this side's last turn was to be.
     turn: Duration,
     free_until: Option<Instant>,
+    /// When this side last asked for it in the order of arrival, which ends where a key is free.
+    fair: Option<Instant>,
 }
 
 impl Pollers {
@@ -72,7 +74,7 @@ impl Pollers {
     /// Whether this side's turn is over. Then the key is to be left free until the returned time.
     pub(crate) fn end_turn(&self, key: &LockKey, now: Instant) -> Option<Instant> {
         self.at(key, |contest| {
-            if now < contest.begin_turn(now) {
+            if now < contest.begin_turn(now) || contest.is_fair(now) {
                 return None;
             }
             contest.ours_until = None;
@@ -85,6 +87,11 @@ impl Pollers {
     pub(crate) fn free_until(&self, key: &LockKey, now: Instant) -> Option<Instant> {
         let until = self.at(key, |contest| contest.free_until)??;
         (until > now).then_some(until)
+    }
+
+    /// Notes that this side asks for a key in the order of arrival: it is not left free.
+    pub(crate) fn fair(&self, key: &LockKey, now: Instant) {
+        self.enter(key, now, |contest| contest.fair = Some(now));
     }
 
     fn enter(&self, key: &LockKey, now: Instant, change: impl FnOnce(&mut Contest)) {
@@ -108,7 +115,11 @@ impl Pollers {
 impl Contest {
     fn is_in_use(&self, now: Instant) -> bool {
         let lately = |at: Option<Instant>| at.is_some_and(|at| at + SEEN_FOR > now);
-        lately(self.seen) || lately(self.ours_until) || lately(self.free_until)
+        lately(self.seen) || lately(self.ours_until) || lately(self.free_until) || self.is_fair(now)
+    }
+
+    fn is_fair(&self, now: Instant) -> bool {
+        self.fair.is_some_and(|at| at + SEEN_FOR > now)
     }
 
     /// Begins this side's turn, unless it has begun. When it ends.
@@ -118,10 +129,10 @@ impl Contest {
         }
         let is_seen = self.seen.is_some_and(|seen| seen + SEEN_FOR > now);
         self.turn = match self.theirs_since.take() {
-            Some(since) => now.saturating_duration_since(since),
+            Some(since) if is_seen => now.saturating_duration_since(since),
             // They have left the free key alone: their pauses are longer than the moment.
             None if is_seen => 2 * self.turn,
-            None => TURN_ALONE,
+            _ => TURN_ALONE,
         };
         if is_seen {
             self.turn = self.turn.clamp(TURN_LEAST, TURN_MOST);
@@ -158,6 +169,24 @@ mod tests {
         let until = pollers.free_until(&key(), ended + 14 * MS);
         assert_eq!(until, Some(ended + FREE_FOR));
         assert_eq!(pollers.free_until(&key(), ended + 15 * MS), None);
+    }
+
+    #[test]
+    fn a_turn_does_not_last_as_long_as_nobody_asked() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.busy(&key(), FOREIGN, true, start);
+        let later = start + 3600 * 1000 * MS;
+        pollers.granted(&key(), later);
+        assert!(pollers.end_turn(&key(), later + TURN_ALONE).is_some());
+    }
+
+    #[test]
+    fn a_key_that_is_asked_for_in_the_order_of_arrival_is_not_left_free() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.busy(&key(), FOREIGN, true, start);
+        pollers.fair(&key(), start);
+        assert_eq!(pollers.end_turn(&key(), start + TURN_MOST), None);
+        assert!(pollers.end_turn(&key(), start + SEEN_FOR).is_some());
     }
 
     #[test]

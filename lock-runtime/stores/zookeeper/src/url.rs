@@ -118,6 +118,7 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
 fn layout_of(value: &str) -> Result<NodeLayout, ConfigError> {
     match value {
         "curator" => Ok(NodeLayout::Curator),
+        "native" => Ok(NodeLayout::Native),
         _ => Err(ConfigError::new(
             "`layout` in the store's URL is not `curator`; leave it out for this library's own",
         )),

@@ -54,6 +54,9 @@ async fn a_store_that_stands_still_is_unavailable_and_never_busy(store: Backend)
         other.lock("another").run(async {}).await.is_ok()
     })
     .await;
+    // Then whoever comes connects at once.
+    let new = store.client().await;
+    new.lock("another").run(async {}).await.unwrap();
     let free = client.lock("free").wait(Duration::from_secs(30));
     free.acquire().await.unwrap().release().await.unwrap();
     // It was renewed again, or is lost by now; in either case its key becomes free.

@@ -74,6 +74,7 @@ impl Two {
     }
 
     async fn queue(&self, owner: Owner, share: Option<Permits>) {
+        self.hears(owner).await;
         let reply = self.join(owner, share).await;
         let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
         assert!(queued, "{reply:?}");

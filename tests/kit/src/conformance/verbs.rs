@@ -1,6 +1,7 @@
 //! The store contract, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::{Backend, Heard, eventually};
@@ -28,6 +29,7 @@ super::without_a_queue!(a_release_repeated_is_not_held, an_abandon_undoes_a_gran
 pub(super) struct Two {
     pub(super) stores: [Arc<dyn Store>; 2],
     pub(super) heard: [Arc<Heard>; 2],
+    subscribes_later: bool,
 }
 
 pub(super) const LEASE: Duration = Duration::from_secs(10);
@@ -44,10 +46,22 @@ impl Two {
         Self {
             stores: [store(0), store(1)],
             heard: heard.clone(),
+            subscribes_later: backend.subscribes_later(),
+        }
+    }
+
+    /// Waits until the client of this owner hears. The store's verbs alone do not ask again.
+    pub(super) async fn hears(&self, owner: Owner) {
+        if self.subscribes_later {
+            let heard = &self.heard[store_of(owner)];
+            eventually("it hears", async || heard.1.load(Ordering::Acquire)).await;
         }
     }
 
     pub(super) async fn acquire(&self, owner: Owner, fence: bool, queue: Queue) -> Acquired {
+        if queue == Queue::Join {
+            self.hears(owner).await;
+        }
         self.stores[store_of(owner)]
             .acquire(request(owner, fence, queue), by())
             .await

@@ -158,7 +158,7 @@ fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
                 drop(store.ask(0, request).await);
                 ms(10).await;
             }
-            let logged = store.noted("log: others say another number");
+            let logged = store.noted("log: others have another number");
             assert_eq!(logged.len(), 1, "{logged:?}");
             assert!(
                 logged[0]

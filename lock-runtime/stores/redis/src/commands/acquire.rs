@@ -25,6 +25,9 @@ impl RedisStore {
         let key = &request.claim.key;
         self.hear_view(key);
         let now = self.clock.now();
+        if request.fair && self.is_shared(key) {
+            self.pollers.fair(key, now);
+        }
         let mut instead_of = request.instead_of;
         if instead_of.is_some() && self.is_shared(key) {
             self.pollers.wanted(key, now);
@@ -33,7 +36,7 @@ impl RedisStore {
             && let Some(free_until) = self.pollers.end_turn(key, now)
         {
             let by = until.min(now + self.command_timeout);
-            self.leave_free(key, owner, free_until, by).await?;
+            self.leave_free(key, owner, free_until, by, until).await?;
             instead_of = None;
         }
         let is_after_others = self.leave_alone(key, request.lease, until).await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released};
 
-use super::release::PATIENCE;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
@@ -21,12 +20,13 @@ impl RedisStore {
         owner: Owner,
         until: Instant,
         by: Instant,
+        patience: Instant,
     ) -> Result<Answer<Released>, Failure> {
         let leave = Request::script(self.form(&scripts::LEAVE_FREE), |command| {
             self.name(command, once(key));
             command.arg(Shown(owner));
         });
-        let leave = leave.patient(Some(by + PATIENCE));
+        let leave = leave.patient(Some(patience));
         let left: Reply<i64> = self.call(key, by, &leave).await?;
         if left.value.as_ref().is_ok_and(|reply| leaves_more(*reply)) {
             self.serve_at(key, until);

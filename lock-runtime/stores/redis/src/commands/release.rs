@@ -19,7 +19,7 @@ use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, relea
 
 /// How much longer a release may take if the server is slow but answers. To repeat it would only
 /// add to the work of such a server.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Ends holds: one command if it can name all keys.
@@ -58,7 +58,8 @@ impl RedisStore {
             && let Some(until) = self.pollers.end_turn(&one.claim.key, self.clock.now())
         {
             let owner = one.claim.owner;
-            let left = self.leave_free(&one.claim.key, owner, until, by).await?;
+            let left = self.leave_free(&one.claim.key, owner, until, by, by + PATIENCE);
+            let left = left.await?;
             return Ok(left.map(|released| vec![released]));
         }
         let release = Request::script(self.form(&scripts::RELEASE), |command| {

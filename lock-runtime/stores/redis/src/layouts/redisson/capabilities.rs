@@ -25,7 +25,7 @@ pub(super) fn capabilities(own: Capabilities) -> Capabilities {
     can.read_write_lease = Some((
         Duration::from_secs(30),
         "a reader in Redisson sets all readers' ends to its own `lockWatchdogTimeout`, 30 s, at \
-         each renewal; leave `lease` out, so that the lock is renewed"
+         each renewal; give a lease of at most 30 s with `renew(true)`, or the client such a one"
             .into(),
     ));
     can.token_window = false;

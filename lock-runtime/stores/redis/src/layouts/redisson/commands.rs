@@ -103,10 +103,11 @@ impl RedissonStore {
         let key = &request.claim.key;
         self.store.hear_view(key);
         let now = self.store.clock.now();
-        let by = until.min(now + self.store.command_timeout);
+        let mut by = until.min(now + self.store.command_timeout);
         let names = self.names(key);
         let field = names::field(request.claim.owner);
-        if is_plain(request) {
+        // Where Redisson is, it has its head start.
+        if is_plain(request) && !self.rivals.are_expected(key, now) {
             let take = script(&scripts::REDISSON_LOCK_FIRST, [&names.key], |command| {
                 command.arg(&*field).arg(millis(request.lease));
             });
@@ -130,9 +131,10 @@ impl RedissonStore {
         if !request.fair
             && let Some(head_start) = self.rivals.head_start(key, now)
         {
-            let most = until.saturating_duration_since(now) / 4;
+            let most = request.lease.min(until.saturating_duration_since(now)) / 4;
             let sleeps = self.store.clock.sleep_until(now + head_start.min(most));
             sleeps.await;
+            by = until.min(self.store.clock.now() + self.store.command_timeout);
             if self
                 .channels
                 .heard(&channel)

@@ -21,7 +21,8 @@ if redis.call('HLEN', key) == 1 then
   tell_free(ARGV[2], KEYS[3], KEYS[4])
   return 1
 end
-if not read_write_mode(key) then return conflict('a hash, but no lock of Redisson') end
+local mode, denied = read_write_mode(key)
+if not mode then return denied or conflict('a hash, but no lock of Redisson') end
 local fields = redis.call('HGETALL', key)
 for at = 1, #fields, 2 do
   for hold = 1, math.min(fields[at] ~= 'mode' and tonumber(fields[at + 1]) or 0, 1000) do

@@ -14,7 +14,7 @@ if not queue and kind ~= 'hash' then return found end
 if kind == 'string' then
   local free = redis.call('GET', key)
   local size = redis.pcall('ZCARD', taken)
-  if type(size) == 'table' or not string.find(free, '^%-?%d+$') then return found end
+  if type(size) == 'table' or #free > 20 or not string.find(free, '^%-?%d+$') then return found end
   found[1], found[4] = 'permits', free
   local time = now()
   local live = redis.call('ZRANGEBYSCORE', taken, time, '+inf', 'WITHSCORES', 'LIMIT', 0, 1000)

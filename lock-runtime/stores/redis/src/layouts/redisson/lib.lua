@@ -7,12 +7,13 @@ local ZERO = '%x%x%x%x'
 local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-'
   .. ZERO .. ZERO .. ZERO .. ':.'
 
-local function is_holder(field) return string.find(field, HOLDER) ~= nil end
+local function is_holder(field) return #field <= 128 and string.find(field, HOLDER) ~= nil end
 
--- The mode of a read-write lock and some of its fields, or nil if it is none: each field but `mode`
--- is of a holder. It looks at no more than a page, since the hash of an application may be large.
+-- The mode of a read-write lock and some of its fields, or nil, and perhaps an error, if it is none:
+-- each field but `mode` is of a holder. It looks at no more than a page, since the hash of an application may be large.
 local function read_write_mode(lock)
   local mode = redis.pcall('HGET', lock, 'mode')
+  if is_denied(mode) then return nil, mode end
   if mode ~= 'read' and mode ~= 'write' then return nil end
   local page = redis.call('HSCAN', lock, 0)[2]
   for at = 1, #page, 2 do

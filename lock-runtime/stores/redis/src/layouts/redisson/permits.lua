@@ -11,6 +11,9 @@ if not free then return {2} end
 if not string.find(free, '^%-?%d+$') then return conflict('no number of permits') end
 free = tonumber(free)
 local time = now()
+local over = redis.call('ZRANGEBYSCORE', taken, '-inf', time, 'LIMIT', 0, 100)
+-- A right that is missing ends this before anything is given back.
+if #over > 0 then redis.call('INCRBY', key, 0) end
 local mine, ended = {}, 0
 for at = 3, #ARGV do
   local ends = redis.call('ZSCORE', taken, ARGV[at])
@@ -20,7 +23,7 @@ for at = 3, #ARGV do
     ended = ended + redis.call('ZREM', taken, ARGV[at])
   end
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', taken, '-inf', time, 'LIMIT', 0, 100)) do
+for _, id in ipairs(over) do
   ended = ended + redis.call('ZREM', taken, id)
 end
 if ended > 0 then
@@ -35,11 +38,12 @@ if missing > free then
   local rest = next and tonumber(next) < 900000000000000 and tonumber(next) - time or -1
   return {0, rest, all}
 end
+-- A right that is missing ends this before anything is taken.
+if missing > 0 then redis.call('DECRBY', key, missing) end
 for at = 3, #ARGV do
   local ends = math.max(tonumber(mine[at] or 0), time + lease + AHEAD)
   redis.call('ZADD', taken, string.format('%.0f', ends), ARGV[at])
 end
-if missing > 0 then redis.call('DECRBY', key, missing) end
 local lasts = redis.call('PTTL', key)
 if lasts > 0 then redis.call('PEXPIRE', taken, lasts) end
 return {1, all}

@@ -5,6 +5,7 @@
 -- Reply: {1, ''}, or {0, PTTL, holder or '', 0, ''}.
 local lock, own, me, lease = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local mode, page = read_write_mode(lock)
+if not mode and page then return page end
 if not mode and redis.call('EXISTS', lock) == 1 then return conflict('no RReadWriteLock') end
 local field = ARGV[3] == 'write' and me .. ':write' or me
 local is_mine = mode and redis.call('HEXISTS', lock, field) == 1

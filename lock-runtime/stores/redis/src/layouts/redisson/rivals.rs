@@ -113,6 +113,14 @@ impl Rivals {
         Some(LEAST_LOOK + random::below(most))
     }
 
+    /// Whether Redisson was seen there lately.
+    pub(super) fn are_expected(&self, key: &LockKey, now: Instant) -> bool {
+        let mut keys = self.keys.lock();
+        let rival = keys.get_mut(key);
+        let seen = rival.and_then(|rival| rival.seen);
+        seen.is_some_and(|seen| seen + SEEN_FOR > now)
+    }
+
     /// How long to let Redisson go first.
     pub(super) fn head_start(&self, key: &LockKey, now: Instant) -> Option<Duration> {
         let mut keys = self.keys.lock();
