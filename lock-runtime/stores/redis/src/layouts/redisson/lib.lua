@@ -9,8 +9,14 @@ local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZE
 
 local function is_holder(field) return #field <= 128 and string.find(field, HOLDER) ~= nil end
 
+-- Whether a command was refused, but for the type of its key.
+local function is_denied(reply)
+  return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
+end
+
 -- The mode of a read-write lock and some of its fields, or nil, and perhaps an error, if it is none:
--- each field but `mode` is of a holder. It looks at no more than a page, since the hash of an application may be large.
+-- each field but `mode` is of a holder. It looks at no more than a page, since the hash of an
+-- application may be large.
 local function read_write_mode(lock)
   local mode = redis.pcall('HGET', lock, 'mode')
   if is_denied(mode) then return nil, mode end
@@ -33,11 +39,6 @@ local function reader_lasts(stem, reader, holds)
 end
 
 local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
-
--- Whether a command was refused, but for the type of its key.
-local function is_denied(reply)
-  return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
-end
 
 -- How many heard it. Without the right to publish, nobody does.
 local function publish(channel, message)

@@ -3,7 +3,9 @@
 -- as many that keep them taken.
 -- Reply: 1 if any was taken, 0 if none.
 local key, taken, keep, ids = KEYS[1], KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[3])
--- A right that is missing ends this before anything is given back.
+-- A right that is missing ends this before anything is given back. The first write decides whether
+-- a full server carries a script out: `INCRBY` may need memory.
+redis.pcall('ZREM', taken, '')
 if keep == 0 and redis.call('EXISTS', key) == 1 then redis.call('INCRBY', key, 0) end
 local given, was_there, ends = 0, 0, string.format('%.0f', now() + keep)
 for at = 4, 3 + ids do
