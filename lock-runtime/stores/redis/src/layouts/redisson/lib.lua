@@ -14,9 +14,9 @@ local function is_denied(reply)
   return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
 end
 
--- The mode of a read-write lock and some of its fields, or nil, and perhaps an error, if it is none:
--- each field but `mode` is of a holder. It looks at no more than a page, since the hash of an
--- application may be large.
+-- The mode of a read-write lock and some of its fields, or nil, and perhaps an error, if it is
+-- none: each field but `mode` is of a holder. It looks at no more than a page, since the hash of
+-- an application may be large.
 local function read_write_mode(lock)
   local mode = redis.pcall('HGET', lock, 'mode')
   if is_denied(mode) then return nil, mode end
