@@ -156,13 +156,7 @@ async fn a_view_outlives_its_client_and_takes_its_connections_with_it() {
     let client = native(&server).await;
     let view = client.with_layout(Layout::Redisson);
     drop(client);
-    view.lock("k")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    view.lock("k").run(async {}).await.unwrap();
     let native = view.with_layout(Layout::Native);
     let held = native.lock("k").acquire().await.unwrap();
     drop((view, native, held));
@@ -209,12 +203,6 @@ async fn what_a_url_says_of_the_clients_layout_is_not_for_its_views() {
     let value: u64 = server.query(&["GET", "k"]).await;
     assert!(value < 100_000_000_000, "seconds: {value}");
     let view = client.with_layout(Layout::Native);
-    view.lock("k")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    view.lock("k").run(async {}).await.unwrap();
     assert!(held.is_held());
 }
