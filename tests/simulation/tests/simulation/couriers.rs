@@ -45,6 +45,8 @@ pub(crate) struct Command {
     /// Once the connection is cut, the command arrives before this instant or never.
     pub(crate) expires: Option<Instant>,
     pub(crate) carry_out: CarryOut,
+    /// One of [`World::under_way`].
+    pub(crate) _under_way: Arc<()>,
 }
 
 impl Ends {

@@ -114,3 +114,9 @@ fn a_command_that_had_no_time_says_nothing_about_a_latch() {
 fn undos_of_one_client_do_not_wait_for_one_another() {
     assert_eq!(run(63_020_616, None, false).violations, []);
 }
+
+/// The network was not done, and its couriers were taken for tasks of the client.
+#[test]
+fn what_the_network_keeps_for_long_is_no_task_of_the_client() {
+    assert_eq!(run(64_015_395, None, false).violations, []);
+}

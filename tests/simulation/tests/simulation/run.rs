@@ -227,6 +227,10 @@ async fn settle(world: &World) {
     if strange.clone().any(|what| counts.contains_key(what)) {
         sleep(Duration::from_secs(65)).await;
     }
+    // A connection that was cut may hand its commands on one after the other, each late.
+    while Arc::strong_count(&world.under_way) > 1 {
+        sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Counts how long a client was stopped, for the sake of its users.

@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) counts: Counts,
     /// The network of each client, as long as it exists.
     pub(crate) wires: Mutex<Vec<Weak<Wires>>>,
+    /// Each command on its way to a server has one.
+    pub(crate) under_way: Arc<()>,
     /// No more faults from now on.
     calm: AtomicBool,
     started: Instant,
@@ -112,6 +114,7 @@ impl World {
             witness: Witness::default(),
             counts: Counts::default(),
             wires: Mutex::default(),
+            under_way: Arc::default(),
             calm: AtomicBool::new(false),
             started: now(),
             trace: Mutex::new(Trace {

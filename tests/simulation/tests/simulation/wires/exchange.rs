@@ -224,6 +224,7 @@ impl Wires {
             back,
             expires,
             carry_out: Box::new(carry_out),
+            _under_way: Arc::clone(&self.world.under_way),
         };
         // A wire that was cut just now accepts nothing.
         let _ = wire.to_server.send(command);
