@@ -115,6 +115,13 @@ fn undos_of_one_client_do_not_wait_for_one_another() {
     assert_eq!(run(63_020_616, None, false).violations, []);
 }
 
+/// One of eight asked for its turn as the message about it came: on links of 150 ms it got it up to
+/// three messages' time after the first.
+#[test]
+fn who_asks_as_its_turn_comes_awaits_the_answer() {
+    assert_eq!(run(64_048_825, None, false).violations, []);
+}
+
 /// The network was not done, and its couriers were taken for tasks of the client.
 #[test]
 fn what_the_network_keeps_for_long_is_no_task_of_the_client() {
