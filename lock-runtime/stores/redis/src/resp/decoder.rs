@@ -85,7 +85,7 @@ impl Decoder {
             self.parts = parts.map(|(part, end)| (from + part, from + end));
             return Ok(Some(Received::Push));
         }
-        if let Some(value) = small(bytes) {
+        if let Some(value) = usual(bytes, &mut 0) {
             return Ok(Some(Received::Reply(value)));
         }
         let parsed = parse_redis_value(bytes);
@@ -115,18 +115,27 @@ fn unreadable(why: Unreadable) -> RedisError {
     (ErrorKind::Io, "what came can't be read", why.to_string()).into()
 }
 
-/// What most replies are, which needs no parser of all shapes.
-fn small(bytes: &[u8]) -> Option<Value> {
-    let (kind, rest) = bytes.split_first()?;
-    let line = || rest.strip_suffix(b"\r\n");
+/// What most replies are, which needs no parser of all shapes: integers, bulk strings and `OK`, and
+/// arrays of these.
+fn usual(bytes: &[u8], at: &mut usize) -> Option<Value> {
+    let rest = bytes.get(*at..)?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (kind, line) = rest.get(..end)?.strip_suffix(b"\r")?.split_first()?;
+    let from = *at + end + 1;
+    *at = from;
     match kind {
-        b'+' if rest == b"OK\r\n" => Some(Value::Okay),
-        b':' => integer(line()?).map(Value::Int),
-        b'_' if rest == b"\r\n" => Some(Value::Nil),
-        b'$' if rest == b"-1\r\n" => Some(Value::Nil),
+        b'+' if line == b"OK" => Some(Value::Okay),
+        b':' => integer(line).map(Value::Int),
+        b'_' if line.is_empty() => Some(Value::Nil),
+        b'$' | b'*' if line == b"-1" => Some(Value::Nil),
         b'$' => {
-            let (from, to) = bulk(bytes, 0)?;
-            Some(Value::BulkString(bytes[from..to].to_vec()))
+            let to = from.checked_add(usize::try_from(integer(line)?).ok()?)?;
+            *at = to.checked_add(2)?;
+            Some(Value::BulkString(bytes.get(from..to)?.to_vec()))
+        }
+        b'*' => {
+            let values = (0..integer(line)?).map(|_| usual(bytes, at));
+            values.collect::<Option<_>>().map(Value::Array)
         }
         _ => None,
     }
@@ -275,6 +284,9 @@ mod tests {
             if let Ok(Some(length)) = scanned
                 && let Ok(theirs) = parse_redis_value(&bytes)
             {
+                if let Some(ours) = usual(&bytes, &mut 0) {
+                    assert_eq!(ours, theirs, "{bytes:?}");
+                }
                 assert_eq!(parse_redis_value(&bytes[..length]), Ok(theirs), "{bytes:?}");
             }
         }
