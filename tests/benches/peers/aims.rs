@@ -1,8 +1,8 @@
 //! The aims, as ratios between figures of one run, and whether they were reached.
 
 use crate::figures::{
-    ALLOCATIONS, CYCLES, LONGEST, P50, P99, PROCESS_MAX, PROCESS_MIN, READ, Results, TASK_MAX,
-    TASK_MIN,
+    ALLOCATIONS, CLIENT, CYCLES, LONGEST, P50, P99, PROCESS_MAX, PROCESS_MIN, READ, Results,
+    TASK_MAX, TASK_MIN,
 };
 use crate::plan;
 use crate::report;
@@ -25,22 +25,34 @@ use Limit::{AtLeast, AtMost};
 const FENCED: &str = "fenced, to the bare loop fenced";
 const ALLOCATED: &str = "allocations a cycle, to the bare loop's";
 
-const AIMS: [Aim; 44] = [
-    aim("solo", "to the bare loop", AtLeast(0.95), to_bare),
+const AIMS: [Aim; 46] = [
+    aim("solo", "to the bare loop", AtLeast(1.1), to_bare),
     aim("solo", "commands a cycle", AtMost(2.0), |all, w| {
         all.median(w, "ours", "commands/cycle")
     }),
-    aim("many", "to the bare loop", AtLeast(0.9), to_bare),
+    aim("many", "to the bare loop", AtLeast(1.2), to_bare),
     aim(
         "many",
-        "fenced, to the bare loop",
-        AtLeast(0.6),
-        |all, w| to(all, w, "ours-fenced", "bare"),
+        "`fair`, to the bare loop",
+        AtLeast(0.8),
+        |all, w| to(all, w, "ours-fair", "bare"),
+    ),
+    aim(
+        "many",
+        "with metrics, to without",
+        AtLeast(0.97),
+        |all, w| to(all, w, "ours-observed", "ours"),
+    ),
+    aim(
+        "many",
+        "client µs a cycle, to the bare loop's",
+        AtMost(0.8),
+        |all, w| Some(all.median(w, "ours", CLIENT)? / all.median(w, "bare", CLIENT)?),
     ),
     aim(
         "many",
         "to the best other library",
-        AtLeast(1.1),
+        AtLeast(1.2),
         |all, w| Some(all.median(w, "ours", CYCLES)? / best(all, w, false)?),
     ),
     aim(
@@ -49,21 +61,21 @@ const AIMS: [Aim; 44] = [
         AtLeast(0.7),
         |all, w| to(all, w, "ours-redisson", "ours"),
     ),
-    aim("many", FENCED, AtLeast(0.85), fenced_to_bare),
+    aim("many", FENCED, AtLeast(1.4), fenced_to_bare),
     aim("many", "commands in a read", AtLeast(12.0), |all, w| {
         all.median(w, "ours", READ)
     }),
     aim("many", ALLOCATED, AtMost(2.0), allocations_to_bare),
-    aim("many-cluster", "to the bare loop", AtLeast(0.9), to_bare),
+    aim("many-cluster", "to the bare loop", AtLeast(1.1), to_bare),
     aim("many-cluster", FENCED, AtLeast(0.85), fenced_to_bare),
     aim("many-cluster", ALLOCATED, AtMost(2.0), allocations_to_bare),
-    aim("many-replicas", "to the bare loop", AtLeast(0.9), to_bare),
+    aim("many-replicas", "to the bare loop", AtLeast(1.1), to_bare),
     aim("many-replicas", FENCED, AtLeast(0.85), fenced_to_bare),
     aim("many-replicas", ALLOCATED, AtMost(2.0), allocations_to_bare),
     aim(
         "hot",
         "to the best other, the bare loop included",
-        AtLeast(20.0),
+        AtLeast(30.0),
         to_best,
     ),
     aim(
@@ -81,7 +93,7 @@ const AIMS: [Aim; 44] = [
     aim(
         "hot4",
         "to the best other, the bare loop included",
-        AtLeast(5.0),
+        AtLeast(20.0),
         to_best,
     ),
     aim(
@@ -111,7 +123,7 @@ const AIMS: [Aim; 44] = [
     aim(
         "hot4",
         "`fair` to the hand-over alone",
-        AtLeast(0.9),
+        AtLeast(0.85),
         |all, w| to(all, w, "ours-fair", "chain"),
     ),
     aim(

@@ -56,6 +56,7 @@ pub(crate) struct Report {
 pub(crate) const CYCLES: &str = "cycles/s";
 pub(crate) const READ: &str = "commands/read";
 pub(crate) const ALLOCATIONS: &str = "allocations/cycle";
+pub(crate) const CLIENT: &str = "client µs/cycle";
 pub(crate) const P50: &str = "p50 ms";
 pub(crate) const P99: &str = "p99 ms";
 pub(crate) const LONGEST: &str = "longest ms";

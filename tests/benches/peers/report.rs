@@ -22,7 +22,7 @@ const COLUMNS: [Column; 19] = [
     }),
     ("commands/cycle", |one, _| value(one, "commands/cycle")),
     ("commands/read", |one, _| value(one, figures::READ)),
-    ("client µs/cycle", |one, _| value(one, "client µs/cycle")),
+    (figures::CLIENT, |one, _| value(one, figures::CLIENT)),
     ("client system µs/cycle", |one, _| {
         value(one, "client system µs/cycle")
     }),

@@ -104,7 +104,7 @@ async fn cycles(
     let mut figures = figures::together(&reports);
     let cycles = figures::paid(&reports).max(1.0);
     let mut each = |name: &str, sum: f64| _ = figures.insert(name.to_owned(), sum / cycles);
-    each("client µs/cycle", client.cpu_nanos / 1e3);
+    each(figures::CLIENT, client.cpu_nanos / 1e3);
     each("client system µs/cycle", client.system_nanos / 1e3);
     each("server µs/cycle", server.cpu_nanos / 1e3);
     each("server system µs/cycle", server.system_nanos / 1e3);

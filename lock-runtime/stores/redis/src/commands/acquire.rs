@@ -169,14 +169,14 @@ fn acquired(reply: Vec<Value>, reserved: u32) -> Acquired {
     match next() {
         Value::Int(1) => {
             let mut granted = Granted::new(token(next()), reserved);
-            granted.limit = limit(next());
+            granted.limit = limit(&next());
             Acquired::Granted(granted)
         }
         _ => {
             let remaining = i64::from_redis_value(next()).ok().and_then(remaining);
             let mut busy = Busy::new(remaining, next() == Value::Int(1));
             busy.holder = holder(next());
-            busy.limit = limit(next());
+            busy.limit = limit(&next());
             Acquired::Busy(busy)
         }
     }
@@ -188,6 +188,10 @@ fn holder(value: Value) -> Option<Holder> {
     (!value.is_empty()).then(|| Holder::parse(&value))
 }
 
-fn limit(value: Value) -> Option<u32> {
-    u32::from_redis_value(value).ok()
+/// Mostly there is none.
+fn limit(value: &Value) -> Option<u32> {
+    match value {
+        Value::Int(limit) => u32::try_from(*limit).ok(),
+        _ => None,
+    }
 }
