@@ -139,7 +139,7 @@ impl AcquireTask<'_> {
         {
             let had_place = self.request.queue == Queue::Join && self.confirmed.is_some();
             let timeout = engine.defaults.command_timeout;
-            let stood_still = timing::stood_still(sent, engine.clock.now(), timeout);
+            let stood_still = || timing::stood_still(sent, engine.clock.now(), timeout);
             waiter.liveness().note(sent, stood_still, had_place, result);
         }
     }

@@ -32,7 +32,7 @@ impl AcquireTask<'_> {
             budget: &self.budget,
             answered: key.answered(),
             silent_since: silent_since.into_iter().flatten().min(),
-            failing: key.failing(self.engine.clock.now()),
+            failing: key.failing(|| self.engine.clock.now()),
             unusable,
         }
     }

@@ -73,10 +73,10 @@ impl KeyLiveness {
         busy.is_some() && busy >= since
     }
 
-    pub(crate) fn failing(&self, now: Instant) -> Option<Failing> {
+    pub(crate) fn failing(&self, now: impl FnOnce() -> Instant) -> Option<Failing> {
         let state = self.state.lock();
         let failure = state.failure.as_ref();
-        let failure = failure.filter(|failure| now <= failure.last + FAILURE_LASTS);
+        let failure = failure.filter(|failure| now() <= failure.last + FAILURE_LASTS);
         failure.map(|failure| failure.failing.clone())
     }
 
@@ -106,7 +106,7 @@ impl KeyLiveness {
     pub(crate) fn note(
         &self,
         sent: Instant,
-        stood_still: bool,
+        stood_still: impl FnOnce() -> bool,
         had_place: bool,
         result: &Result<Answer<Acquired>, Failure>,
     ) {
@@ -156,13 +156,13 @@ impl KeyLiveness {
         let mut state = self.state.lock();
         state.looking = false;
         if state.era == era
-            && !is_own_silence(result, silence_says_nothing)
+            && !is_own_silence(result, || silence_says_nothing)
             && (state.answered <= Some(sent) || result.is_ok())
         {
             state.silent_since = silent_since(state.silent_since, sent, result);
         }
         match result {
-            _ if state.era != era || is_own_silence(result, silence_says_nothing) => {}
+            _ if state.era != era || is_own_silence(result, || silence_says_nothing) => {}
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 // A store that refuses to lend a key may answer a question about it.

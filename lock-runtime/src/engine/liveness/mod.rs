@@ -69,14 +69,16 @@ impl Liveness {
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        let now = self.clock.now();
-        if is_own_silence(result, timing::stood_still(sent, now, self.command_timeout)) {
+        // The clock is read where something is silent only.
+        let stood_still = || timing::stood_still(sent, self.clock.now(), self.command_timeout);
+        if is_own_silence(result, stood_still) {
             return;
         }
         let mut state = self.state.lock();
         if state.answered <= Some(sent) || result.is_ok() {
-            let since = silent_since(state.silent_since(now), sent, result);
-            state.silent = since.map(|since| (since, now));
+            let before = state.silent_since(&self.clock);
+            let since = silent_since(before, sent, result);
+            state.silent = since.map(|since| (since, self.clock.now()));
         }
         match result {
             Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
@@ -101,7 +103,7 @@ impl Liveness {
 
     /// Since when nothing was heard of the store, if commands are not answered.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
-        self.state.lock().silent_since(self.clock.now())
+        self.state.lock().silent_since(&self.clock)
     }
 
     /// Send time of the last command that was answered.
@@ -179,9 +181,9 @@ impl Liveness {
 
 impl LivenessState {
     /// A silence that nobody has met for a while says nothing of now.
-    fn silent_since(&self, now: Instant) -> Option<Instant> {
+    fn silent_since(&self, clock: &Clock) -> Option<Instant> {
         let (since, noted) = self.silent?;
-        (now <= noted + timing::FAILURE_LASTS).then_some(since)
+        (clock.now() <= noted + timing::FAILURE_LASTS).then_some(since)
     }
 }
 
@@ -199,8 +201,11 @@ fn silent_since<T>(
 }
 
 /// Whether there was no answer, and this process stood still meanwhile.
-fn is_own_silence<T>(result: &Result<Answer<T>, Failure>, stood_still: bool) -> bool {
-    stood_still && matches!(result, Err(failure) if is_silence(&failure.error))
+fn is_own_silence<T>(
+    result: &Result<Answer<T>, Failure>,
+    stood_still: impl FnOnce() -> bool,
+) -> bool {
+    matches!(result, Err(failure) if is_silence(&failure.error)) && stood_still()
 }
 
 fn is_denied(failure: &Failure) -> bool {

@@ -66,6 +66,11 @@ impl Pollers {
         self.enter(key, now, |contest| _ = contest.begin_turn(now));
     }
 
+    /// Whether there was such a client. Without, nothing else here says anything.
+    pub(crate) fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Relaxed)
+    }
+
     /// Notes that this side has got the key.
     pub(crate) fn granted(&self, key: &LockKey, now: Instant) {
         self.at(key, |contest| _ = contest.begin_turn(now));
@@ -105,7 +110,7 @@ impl Pollers {
     }
 
     fn at<T>(&self, key: &LockKey, read: impl FnOnce(&mut Contest) -> T) -> Option<T> {
-        if !self.has_any.load(Ordering::Relaxed) {
+        if !self.has_any() {
             return None;
         }
         self.keys.lock().get_mut(key).map(read)

@@ -48,7 +48,7 @@ fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
 #[test]
 fn what_one_was_told_lately_holds_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + 10 * MS, false, false, &busy());
+    key.note(start + 10 * MS, || false, false, &busy());
     assert!(matches!(known(&key, start + 10 * MS), Some(Said::Taken)));
     assert!(known(&key, start + 11 * MS).is_none());
 }
@@ -56,32 +56,32 @@ fn what_one_was_told_lately_holds_for_all() {
 #[test]
 fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &busy());
+    key.note(start, || false, false, &busy());
     for at in [5, 6, 7] {
         key.note(
             start + at * MS,
-            false,
+            || false,
             false,
             &failed(StoreErrorKind::Timeout),
         );
     }
-    let since = key.failing(start).map(|failing| failing.since);
+    let since = key.failing(|| start).map(|failing| failing.since);
     assert_eq!(since, Some(start + 5 * MS));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 8 * MS, false, false, &busy());
-    assert!(key.failing(start).is_none());
+    key.note(start + 8 * MS, || false, false, &busy());
+    assert!(key.failing(|| start).is_none());
 }
 
 #[test]
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &failed(StoreErrorKind::OutOfMemory));
+    key.note(start, || false, false, &failed(StoreErrorKind::OutOfMemory));
     key.note_look(0, start + MS, false, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 2 * MS, false, false, &busy());
+    key.note(start + 2 * MS, || false, false, &busy());
     key.note(
         start + 3 * MS,
-        false,
+        || false,
         false,
         &failed(StoreErrorKind::Timeout),
     );
@@ -94,21 +94,21 @@ fn a_look_ends_silence_and_not_a_refusal() {
 #[test]
 fn a_silence_that_was_met_before_a_request_came_says_nothing_to_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
+    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
     assert!(known(&key, start + MS).is_none());
-    key.note(start, false, false, &failed(StoreErrorKind::OutOfMemory));
+    key.note(start, || false, false, &failed(StoreErrorKind::OutOfMemory));
     assert!(matches!(known(&key, start + MS), Some(Said::Failing(_))));
 }
 
 #[test]
 fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
+    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
     key.forget();
     // A look that was called for before ends after that.
     key.note_look(0, start + MS, false, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing(start).is_none() && key.answered().is_none());
+    assert!(key.failing(|| start).is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
 
@@ -131,21 +131,26 @@ fn one_looks_for_all() {
 #[test]
 fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + MS, false, false, &busy());
-    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing(start).is_none());
-    key.note(start + MS, false, false, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing(start).is_some());
+    key.note(start + MS, || false, false, &busy());
+    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(|| start).is_none());
+    key.note(
+        start + MS,
+        || false,
+        false,
+        &failed(StoreErrorKind::Timeout),
+    );
+    assert!(key.failing(|| start).is_some());
 }
 
 #[test]
 fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, true, false, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing(start).is_none() && key.silent_since().is_none());
-    key.note(start, false, false, &failed(StoreErrorKind::Denied));
-    assert!(key.failing(start + 4999 * MS).is_some());
-    assert!(key.failing(start + 5001 * MS).is_none());
+    key.note(start, || true, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
+    key.note(start, || false, false, &failed(StoreErrorKind::Denied));
+    assert!(key.failing(|| start + 4999 * MS).is_some());
+    assert!(key.failing(|| start + 5001 * MS).is_none());
     assert!(known(&key, start + 5001 * MS).is_none());
 }
 
@@ -173,9 +178,9 @@ fn silent_after(met: &[Met]) -> Option<Duration> {
     };
     for one in met {
         match *one {
-            Met::Busy(at) => key.note(start + at * MS, false, false, &busy()),
-            Met::Silence(at) => key.note(start + at * MS, false, false, &silence()),
-            Met::OwnSilence(at) => key.note(start + at * MS, true, false, &silence()),
+            Met::Busy(at) => key.note(start + at * MS, || false, false, &busy()),
+            Met::Silence(at) => key.note(start + at * MS, || false, false, &silence()),
+            Met::OwnSilence(at) => key.note(start + at * MS, || true, false, &silence()),
             Met::LookAnswered(at) => look(1, at, false, found(None)),
             Met::LookSilence(at) => look(1, at, false, failed(StoreErrorKind::Timeout)),
             Met::LookOwnSilence(at) => look(1, at, true, failed(StoreErrorKind::Timeout)),
@@ -216,7 +221,7 @@ fn silence_counts_from_the_first_command_after_the_last_that_was_answered() {
 fn the_key_was_taken_after_a_command_of_then_or_later() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     assert!(!key.was_taken(None) && !key.was_taken(Some(start)));
-    key.note(start, false, false, &busy());
+    key.note(start, || false, false, &busy());
     assert!(key.was_taken(None) && key.was_taken(Some(start)));
     assert!(!key.was_taken(Some(start + MS)));
 }
@@ -224,8 +229,8 @@ fn the_key_was_taken_after_a_command_of_then_or_later() {
 #[test]
 fn a_failure_lasts_for_five_seconds_to_the_instant() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &failed(StoreErrorKind::Denied));
-    assert!(key.failing(start + 5000 * MS).is_some());
+    key.note(start, || false, false, &failed(StoreErrorKind::Denied));
+    assert!(key.failing(|| start + 5000 * MS).is_some());
     assert!(matches!(
         known(&key, start + 5000 * MS),
         Some(Said::Failing(_))
@@ -246,11 +251,11 @@ fn a_look_tells_who_holds_the_key() {
 #[test]
 fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, false, false, &failed(StoreErrorKind::Contended));
+    key.note(start, || false, false, &failed(StoreErrorKind::Contended));
     assert!(matches!(known(&key, start), Some(Said::Contended(_))));
-    assert!(key.failing(start).is_none() && key.silent_since().is_none());
+    assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
     assert_eq!(key.answered(), Some(start));
-    key.note(start + MS, false, false, &busy());
+    key.note(start + MS, || false, false, &busy());
     assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
     assert!(known(&key, start + 2 * MS).is_none());
 }

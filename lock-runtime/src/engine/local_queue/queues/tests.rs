@@ -131,7 +131,7 @@ fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     let (second, _) = all.join(&key, 1);
     first.liveness().note(
         all.start,
-        false,
+        || false,
         false,
         &Ok(lock_store::Answer::new(
             lock_store::Acquired::busy(None, true),

@@ -24,7 +24,7 @@ impl RedisStore {
     ) -> Result<Answer<Acquired>, Failure> {
         let key = &request.claim.key;
         self.hear_view(key);
-        let now = self.clock.now();
+        let mut now = self.clock.now();
         if request.fair && self.is_shared(key) {
             self.pollers.fair(key, now);
         }
@@ -38,9 +38,15 @@ impl RedisStore {
             let by = until.min(now + self.command_timeout);
             self.leave_free(key, owner, free_until, by, until).await?;
             instead_of = None;
+            now = self.clock.now();
         }
         let is_after_others = self.leave_alone(key, request.lease, until).await;
-        let by = until.min(self.clock.now() + self.command_timeout);
+        let sent = if is_after_others {
+            self.clock.now()
+        } else {
+            now
+        };
+        let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
             queue => queue,
@@ -87,6 +93,7 @@ impl RedisStore {
         let key = &request.claim.key;
         match acquired {
             _ if request.claim.permits.is_some() => {}
+            Acquired::Granted(_) if !self.pollers.has_any() => {}
             Acquired::Granted(_) => self.pollers.granted(key, self.clock.now()),
             Acquired::Busy(busy) => {
                 if let Some(holder) = busy.holder {

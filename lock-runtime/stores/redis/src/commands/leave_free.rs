@@ -52,6 +52,9 @@ impl RedisStore {
     /// Waits while the key is left alone. True if it was; then others come first, too. Never for
     /// so long that the request could fail.
     pub(super) async fn leave_alone(&self, key: &LockKey, lease: Duration, by: Instant) -> bool {
+        if !self.pollers.has_any() {
+            return false;
+        }
         let now = self.clock.now();
         let Some(until) = self.pollers.free_until(key, now) else {
             return false;

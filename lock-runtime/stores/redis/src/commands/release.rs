@@ -55,6 +55,7 @@ impl RedisStore {
         let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();
         if let [one] = requests
             && is_plain(one)
+            && self.pollers.has_any()
             && let Some(until) = self.pollers.end_turn(&one.claim.key, self.clock.now())
         {
             let owner = one.claim.owner;
