@@ -102,12 +102,10 @@ const SHARED: [(&str, &[&str]); 3] = [
             "Dialer",
             "Fault",
             "GivenUp",
-            "Holds",
-            "Inner",
             "Listing",
             "Live",
-            "Minted",
             "Own",
+            "OwnDetails",
         ],
     ),
     (

@@ -18,7 +18,6 @@
 
 mod access;
 mod acquire;
-mod admin;
 mod base;
 mod connection;
 mod contract;

@@ -1,22 +1,23 @@
-//! [`Inner::acquire`]: a child in the key's queue, and what its place means.
+//! [`ZooKeeperEngine::acquire`]: a child in the key's queue, and what its place means.
 //!
 //! Most keys are free. So a first try makes its child at once and looks at it afterwards, in one
 //! round trip. Where that was in vain lately, and for parts of a key, a look comes first: a child
 //! that comes and goes would be in the way of others for a moment.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{KeyNode, OwnPart};
+use lock_store::ordered::{EngineQueue, KeyNode, OrderedEngine, OwnPart, PlacedRequest};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::holds::Own;
+use crate::holds::{Own, OwnDetails};
 use crate::names::Child;
 use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, NodeKind, NodeRequest};
 
 /// How long a key counts as one that others want.
@@ -28,10 +29,10 @@ const LOOKS: u32 = 8;
 /// A child, and the transaction that made it, if it is known.
 pub(crate) type MadeChild = (Child, Option<i64>);
 
-impl Inner {
+impl ZooKeeperEngine {
     pub(crate) async fn acquire(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         request: &Acquire,
         given_up: &GivenUp,
     ) -> Carried<Acquired> {
@@ -48,7 +49,7 @@ impl Inner {
                 .await;
         }
         let listing = match known {
-            Some(_) => self.list(live, &node, false).await?,
+            Some(_) => self.list(live, &node).await?,
             None => self.list_all_done(live, &node).await?,
         };
         if listing.is_foreign {
@@ -57,7 +58,7 @@ impl Inner {
         if let Some(own) = known {
             match listing.named(&own.child.name) {
                 Some(child) => {
-                    let child = (child.clone(), own.czxid);
+                    let child = (child.clone(), own.details.czxid);
                     return self
                         .settle(live, &node, request, child, listing, sent, true)
                         .await;
@@ -88,10 +89,10 @@ impl Inner {
     }
 
     /// The child of this owner, if there is one.
-    fn known(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Own> {
+    fn known(&self, live: &Arc<Live>, node: &KeyNode, owner: Owner) -> Option<Own> {
         let mut holds = self.holds.lock();
         let own = holds.get(node, owner).cloned();
-        own.filter(|own| own.session == live.session)
+        own.filter(|own| own.details.session == live.session)
     }
 
     /// Whether a child may be made without a look.
@@ -106,7 +107,7 @@ impl Inner {
     /// Makes a child for the request, and lists them all.
     async fn create(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         request: &Acquire,
         given_up: &GivenUp,
@@ -149,7 +150,7 @@ impl Inner {
 
     async fn create_alone(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         create: NodeRequest,
         given_up: &GivenUp,
@@ -176,7 +177,7 @@ impl Inner {
     }
 
     /// The hold that a request ends, if there is one.
-    fn ended(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Child> {
+    fn ended(&self, live: &Arc<Live>, node: &KeyNode, owner: Owner) -> Option<Child> {
         self.known(live, node, owner).map(|own| own.child)
     }
 
@@ -188,7 +189,7 @@ impl Inner {
     )]
     async fn settle(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         request: &Acquire,
         (child, czxid): MadeChild,
@@ -235,10 +236,13 @@ impl Inner {
             if !self.wait(live, node, request, &child, czxid) {
                 return Ok(rank.busy(false));
             }
-            if self.watch(live, node, obstacle).await? {
+            if self
+                .watch(live, node, child.permits, obstacle, &listing.read)
+                .await?
+            {
                 return Ok(rank.busy(true));
             }
-            listing = self.list(live, node, false).await?;
+            listing = self.list(live, node).await?;
             if listing.named(&child.name).is_none() {
                 self.holds.lock().forget(node, &child);
                 return Ok(rank.busy(false));
@@ -252,7 +256,7 @@ impl Inner {
     /// child that is known: then that one is deleted. `None`: both are gone.
     async fn one_child(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         listing: &Listing,
         (child, czxid): MadeChild,
@@ -275,7 +279,7 @@ impl Inner {
 
     /// Removes the node of a key whose counter is at its end: the next one counts from zero. While
     /// it has children, the server refuses that, and whoever asks then does the same.
-    pub(crate) async fn remove_spent(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+    pub(crate) async fn remove_spent(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<()> {
         match self.delete(live, &node.path).await {
             Ok(_) | Err(Fault::Refused(code::NOT_EMPTY)) => Ok(()),
             Err(fault) => Err(fault),
@@ -284,7 +288,7 @@ impl Inner {
 
     async fn undo(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         child: &Child,
         reply: Acquired,
@@ -301,7 +305,7 @@ impl Inner {
     )]
     pub(crate) async fn hold(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         request: &Acquire,
         child: &Child,
@@ -325,17 +329,8 @@ impl Inner {
                     if listing.children.iter().any(|other| child.is_before(other)) {
                         self.signal(live, node, child);
                     }
-                    holds.set(
-                        node,
-                        Own {
-                            child: child.clone(),
-                            session: live.session,
-                            part: OwnPart::Holds(ends),
-                            czxid,
-                            window: None,
-                            renaming: None,
-                        },
-                    )
+                    let details = OwnDetails::new(live.session, czxid);
+                    holds.put(node, child.clone(), OwnPart::Holds(ends), details)
                 }
             };
             if !is_there {
@@ -347,7 +342,7 @@ impl Inner {
         if request.tokens > 0 {
             let is_shared = child.permits.is_some();
             let owner = child.owner;
-            let minted = self.mint(live, node, owner, request.tokens, listing.stat, is_shared);
+            let minted = self.mint(live, node, owner, request.tokens, listing.read, is_shared);
             let Some((first, reserved)) = minted.await? else {
                 return Ok(None);
             };
@@ -361,7 +356,7 @@ impl Inner {
     /// Notes the place. False: it has ended meanwhile.
     fn wait(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         request: &Acquire,
         child: &Child,
@@ -374,17 +369,10 @@ impl Inner {
                 own.part = part;
                 true
             }
-            None => holds.set(
-                node,
-                Own {
-                    child: child.clone(),
-                    session: live.session,
-                    part,
-                    czxid,
-                    window: None,
-                    renaming: None,
-                },
-            ),
+            None => {
+                let details = OwnDetails::new(live.session, czxid);
+                holds.put(node, child.clone(), part, details)
+            }
         };
         drop(holds);
         self.ends.notify_one();

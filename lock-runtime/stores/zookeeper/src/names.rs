@@ -83,16 +83,6 @@ impl ChildPlace {
 }
 
 impl Child {
-    /// Whether it stands in the queue before this one. Two with the same place are both before
-    /// each other: so neither is the first.
-    pub(crate) fn is_before(&self, other: &Self) -> bool {
-        match self.place.order(other.place) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => self.name != other.name,
-            std::cmp::Ordering::Greater => false,
-        }
-    }
-
     /// Whether it is one of ours which can hold nothing.
     pub(crate) fn is_spent(&self) -> bool {
         !self.is_foreign && self.place.is_spent()

@@ -1,6 +1,8 @@
 //! Several keys at once: one transaction makes a child for each of them.
 
-use lock_store::ordered::KeyNode;
+use std::sync::Arc;
+
+use lock_store::ordered::{KeyNode, OrderedEngine};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
@@ -9,7 +11,7 @@ use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
 
 /// A request, and what there is of it.
@@ -19,10 +21,10 @@ struct KeyWish<'r> {
     child: Option<MadeChild>,
 }
 
-impl Inner {
+impl ZooKeeperEngine {
     pub(crate) async fn acquire_all(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         requests: &[Acquire],
         given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
@@ -71,7 +73,7 @@ impl Inner {
         Ok(AcquiredAll::Granted { tokens, until })
     }
 
-    async fn list_all(&self, live: &Live, wishes: &[KeyWish<'_>]) -> Carried<Vec<Listing>> {
+    async fn list_all(&self, live: &Arc<Live>, wishes: &[KeyWish<'_>]) -> Carried<Vec<Listing>> {
         let list = |wish: &KeyWish<'_>| live.send(wire::children(&wish.node.path, false));
         let lists: Vec<SentRequest> = wishes.iter().map(list).collect();
         let mut listings = Vec::new();
@@ -84,7 +86,7 @@ impl Inner {
     /// Makes the children that are not there, and lists all.
     async fn create_all(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         wishes: &mut [KeyWish<'_>],
         given_up: &GivenUp,
     ) -> Carried<Vec<Listing>> {
@@ -135,7 +137,7 @@ impl Inner {
 
     async fn undo_all(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         wishes: &[KeyWish<'_>],
         reply: AcquiredAll,
     ) -> Carried<AcquiredAll> {

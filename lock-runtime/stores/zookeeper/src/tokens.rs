@@ -10,13 +10,13 @@
 //! since 1970, so that tokens go on above those that another engine has given.
 
 use lock_store::Owner;
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{KeyNode, Minted};
 
 use crate::base::base_in;
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
-use crate::holds::{GivenTokens, ZxidWindow};
-use crate::store::{Carried, Inner};
+use crate::holds::{GivenTokens, ZxidWindow, names_of};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
 
 /// The tokens of one transaction.
@@ -27,10 +27,7 @@ fn window_first(base: u64, zxid: i64) -> u64 {
     base.saturating_add(zxid.saturating_mul(WINDOW.into()))
 }
 
-/// The first of these tokens, and how many are reserved.
-pub(crate) type Minted = Option<(u64, u32)>;
-
-impl Inner {
+impl ZooKeeperEngine {
     async fn base(&self, live: &Live, path: &str) -> Carried<u64> {
         let changes = match self.session.bases.get(path) {
             Ok(base) => return Ok(base),
@@ -96,7 +93,7 @@ impl Inner {
     ) -> Carried<Option<T>> {
         let names = || {
             let mut holds = self.holds.lock();
-            holds.get(node, owner).map(|own| own.names())
+            holds.get(node, owner).map(|own| names_of(own))
         };
         let mut before = names();
         while let Some(tried) = before {
@@ -134,7 +131,7 @@ impl Inner {
     async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<bool> {
         match self.holds.lock().get(node, owner) {
             None => return Ok(false),
-            Some(own) if own.czxid.is_some() => return Ok(true),
+            Some(own) if own.details.czxid.is_some() => return Ok(true),
             Some(_) => {}
         }
         let read = |reply| live.own_stat(reply);
@@ -146,7 +143,9 @@ impl Inner {
         };
         let mut holds = self.holds.lock();
         let own = holds.get(node, owner);
-        Ok(own.map(|own| own.czxid = Some(stat.czxid)).is_some())
+        Ok(own
+            .map(|own| own.details.czxid = Some(stat.czxid))
+            .is_some())
     }
 
     /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
@@ -165,7 +164,11 @@ impl Inner {
         if !self.learn_czxid(live, node, owner).await? {
             return Ok(None);
         }
-        let czxid = self.holds.lock().get(node, owner).and_then(|own| own.czxid);
+        let czxid = self
+            .holds
+            .lock()
+            .get(node, owner)
+            .and_then(|own| own.details.czxid);
         self.raise_base(live, &path, czxid.unwrap_or(0)).await?;
         let base = self.base(live, &path).await?;
         let take = |window: &mut ZxidWindow, count: u32| {
@@ -187,7 +190,7 @@ impl Inner {
                 return Ok(None);
             };
             let has_rest = |window: &ZxidWindow| !is_shared && window.used < WINDOW;
-            match &mut own.window {
+            match &mut own.details.window {
                 Some(window) if has_rest(window) => {
                     let rest = count.min(WINDOW - window.used);
                     return Ok(Some(take(window, rest)));
@@ -195,7 +198,7 @@ impl Inner {
                 Some(_) => {}
                 window @ None => {
                     let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
-                    if let Some(zxid) = own.czxid.filter(is_last) {
+                    if let Some(zxid) = own.details.czxid.filter(is_last) {
                         let window = window.insert(ZxidWindow { zxid, used: 0 });
                         return Ok(Some(take(window, count)));
                     }
@@ -209,7 +212,7 @@ impl Inner {
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
         };
-        let window = own.window.insert(ZxidWindow { zxid, used: 0 });
+        let window = own.details.window.insert(ZxidWindow { zxid, used: 0 });
         Ok(Some(take(window, count)))
     }
 }
