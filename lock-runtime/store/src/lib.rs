@@ -14,6 +14,7 @@
 //! semantic versioning until several engines have proved the contract. The crates of the workspace
 //! pin each other's exact version.
 
+mod access;
 mod capabilities;
 mod client_message;
 mod clock;
@@ -52,6 +53,7 @@ pub mod timing;
 mod tls;
 mod token;
 
+pub use access::Access;
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
 pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};

@@ -450,7 +450,7 @@ impl StoreUnderTest for EtcdCluster {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        let access = lock_store_etcd::Access::default();
+        let access = lock_store::Access::default();
         let url = self.url("?session=30s");
         lock_store_etcd::open(&url, context, &access).expect("a good URL")
     }

@@ -50,7 +50,7 @@ impl StoreUnderTest for ShedlockTable {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
         context.layout = Layout::ShedLock;
-        let access = lock_store_postgres::Access::default();
+        let access = lock_store::Access::default();
         lock_store_postgres::open(&self.0.app_url(), context, &access).expect("a good URL")
     }
 

@@ -29,13 +29,7 @@ macro_rules! engine_with_access {
     ($open:ident, $feature:literal, $engine:ident) => {
         #[cfg(feature = $feature)]
         fn $open(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-            let access = $engine::Access {
-                login: self.login.clone(),
-                provider: self.provider.clone(),
-                #[cfg(feature = "tls")]
-                tls: self.tls.clone(),
-            };
-            Ok($engine::open(url, context, &access)?)
+            Ok($engine::open(url, context, &self.access())?)
         }
 
         #[cfg(not(feature = $feature))]
@@ -117,6 +111,16 @@ impl LockClientBuilder {
             ));
         }
         Ok(MemoryStore::new().connect(context))
+    }
+
+    #[cfg(any(feature = "etcd", feature = "postgres", feature = "zookeeper"))]
+    fn access(&self) -> lock_store::Access {
+        lock_store::Access {
+            login: self.login.clone(),
+            provider: self.provider.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        }
     }
 
     engine_with_access!(open_postgres, "postgres", lock_store_postgres);

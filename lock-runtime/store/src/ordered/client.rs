@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::burials::Burials;
 use super::names::KeyNode;
-use super::own_requests::{OwnRequests, PlacedRequest};
+use super::own_requests::{OwnPart, OwnRequests, PlacedRequest};
 use crate::clock::Clock;
 use crate::context::StoreContext;
 use crate::letter::Letter;
@@ -16,6 +16,7 @@ use crate::listener::Listener;
 use crate::mutex::Mutex;
 use crate::namespace::Namespace;
 use crate::owner::ClientId;
+use crate::request::Acquire;
 
 /// What each client knows.
 pub struct OrderedClient<C, D> {
@@ -59,6 +60,22 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
             burials: Burials::new(context.clock.clone()),
             looks: Looks::default(),
         }
+    }
+
+    /// Notes that this child is a place. False: it has ended meanwhile.
+    pub fn note_place(&self, node: &KeyNode, request: &Acquire, child: &C, details: D) -> bool {
+        let part = OwnPart::place_of(request, self.clock.now());
+        let mut holds = self.holds.lock();
+        let is_there = match holds.same(node, child) {
+            Some(own) => {
+                own.part = part;
+                true
+            }
+            None => holds.put(node, child.clone(), part, details),
+        };
+        drop(holds);
+        self.ends.notify_one();
+        is_there
     }
 
     /// A letter has come.

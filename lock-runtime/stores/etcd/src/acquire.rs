@@ -208,7 +208,7 @@ impl EtcdEngine {
         if request.queue != Queue::Join && !was_there {
             return self.undo(live, asking, &child, rank.busy(false)).await;
         }
-        self.wait(node, request, &child);
+        self.note_place(node, request, &child, OwnDetails::default());
         self.watch(live, node, child.permits, obstacle, &listing.read)
             .await?;
         Ok(rank.busy(true))
@@ -286,19 +286,5 @@ impl EtcdEngine {
         let until = until.unwrap_or(asking.sent);
         granted.until = (until < asking.sent + trusted(request.lease)).then_some(until);
         Ok(Some(granted))
-    }
-
-    /// Notes the place.
-    fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
-        let part = OwnPart::place_of(request, self.clock.now());
-        let mut holds = self.holds.lock();
-        match holds.same(node, child) {
-            Some(own) => own.part = part,
-            None => {
-                holds.put(node, child.clone(), part, OwnDetails::default());
-            }
-        }
-        drop(holds);
-        self.ends.notify_one();
     }
 }

@@ -16,7 +16,6 @@
 //! the crates `h2` and `prost`, but it is off on many servers, and its watches are not cancelled
 //! one by one.
 
-mod access;
 mod acquire;
 mod base;
 mod connection;
@@ -45,5 +44,4 @@ mod url;
 mod waiting;
 mod wire;
 
-pub use self::access::Access;
 pub use self::open::open;

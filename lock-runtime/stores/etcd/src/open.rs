@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use lock_store::ordered::{OrderedClient, OrderedStore, SessionMembers};
-use lock_store::{ConfigError, Store, StoreContext};
+use lock_store::{Access, ConfigError, Store, StoreContext};
 use tokio::sync::mpsc;
 
-use crate::access::Access;
 use crate::connection::LoginToken;
 use crate::dial::Dialer;
 use crate::names;

@@ -46,7 +46,9 @@ impl EngineHolds for EtcdEngine {
         let rank = listing.rank(child.permits, Some(&child));
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
         self.holds.lock().remove(&node, claim.owner);
-        Ok(said(deleted && rank.standing == ChildStanding::Holds))
+        Ok(Released::of(
+            deleted && rank.standing == ChildStanding::Holds,
+        ))
     }
 
     /// One round trip: all are looked for together. Who needs a longer lease is written again.
@@ -161,7 +163,7 @@ impl EngineHolds for EtcdEngine {
         {
             own.child = child;
         }
-        Ok(said(written.is_some()))
+        Ok(Released::of(written.is_some()))
     }
 }
 
@@ -206,7 +208,7 @@ impl EtcdEngine {
             false => self.keep(live, &node, &child, request, &flight).await?,
         };
         self.holds.lock().forget(&node, &child);
-        Ok(said(ended || was_sent))
+        Ok(Released::of(ended || was_sent))
     }
 
     /// Notes that the end of a hold is sent. True if it was before, over another connection, and
@@ -324,11 +326,4 @@ struct RenewalWish<'r> {
     node: KeyNode,
     child: Child,
     renewal: &'r Renewal,
-}
-
-fn said(ended: bool) -> Released {
-    match ended {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lock_store::{ConfigError, Layout, Mutex, Store, StoreContext};
+use lock_store::{Access, ConfigError, Layout, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
-use crate::access::Access;
 use crate::flights::Flights;
 use crate::layouts::shedlock::store::ShedLockTable;
 use crate::listen::{Hearing, Subscriber};

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use lock_store::ordered::{OrderedClient, OrderedStore, SessionMembers};
-use lock_store::{ConfigError, Mutex, Store, StoreContext};
+use lock_store::{Access, ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::mpsc;
 
-use crate::access::Access;
 use crate::dial::Dialer;
 use crate::session::Session;
 use crate::store::ZooKeeperEngine;

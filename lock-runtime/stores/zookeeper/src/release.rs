@@ -47,7 +47,7 @@ impl EngineHolds for ZooKeeperEngine {
                 }
             }
             ended = ended || self.release_unknown(live, request, given_up).await?;
-            released.push(said(ended));
+            released.push(Released::of(ended));
         }
         Ok(released)
     }
@@ -64,7 +64,7 @@ impl EngineHolds for ZooKeeperEngine {
             ended |= deleted && rank.standing == ChildStanding::Holds;
         }
         self.holds.lock().remove(&node, owner);
-        Ok(said(ended))
+        Ok(Released::of(ended))
     }
 
     /// One round trip: a majority writes something first, and then the server looks for each child.
@@ -145,7 +145,9 @@ impl EngineHolds for ZooKeeperEngine {
             return Ok(Released::Released);
         };
         part.count = permits;
-        self.rename(live, &node, child, part).await.map(said)
+        self.rename(live, &node, child, part)
+            .await
+            .map(Released::of)
     }
 }
 
@@ -418,13 +420,6 @@ struct HoldEnd {
     /// An earlier attempt has sent the same.
     was_sent: bool,
     sent: SentRequest,
-}
-
-fn said(ended: bool) -> Released {
-    match ended {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use lock_store::ordered::{KeyNode, Minted};
 use crate::base::base_in;
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
-use crate::holds::{GivenTokens, ZxidWindow, names_of};
+use crate::holds::{GivenTokens, OwnDetails, ZxidWindow, names_of};
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
 
@@ -171,38 +171,21 @@ impl ZooKeeperEngine {
             .and_then(|own| own.details.czxid);
         self.raise_base(live, &path, czxid.unwrap_or(0)).await?;
         let base = self.base(live, &path).await?;
-        let take = |window: &mut ZxidWindow, count: u32| {
-            let first = window_first(base, window.zxid).saturating_add(window.used.into());
-            window.used += count;
-            let last = first.saturating_add(u64::from(count));
-            let restored = self.session.restored();
-            let mut given = self.given.lock();
-            let given = given.entry(path.clone()).or_insert(GivenTokens {
-                highest: 0,
-                restored,
-            });
-            given.highest = given.highest.max(last);
-            (first, count)
-        };
         {
             let mut holds = self.holds.lock();
             let Some(own) = holds.get(node, owner) else {
                 return Ok(None);
             };
-            let has_rest = |window: &ZxidWindow| !is_shared && window.used < WINDOW;
-            match &mut own.details.window {
-                Some(window) if has_rest(window) => {
-                    let rest = count.min(WINDOW - window.used);
-                    return Ok(Some(take(window, rest)));
-                }
-                Some(_) => {}
-                window @ None => {
-                    let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
-                    if let Some(zxid) = own.details.czxid.filter(is_last) {
-                        let window = window.insert(ZxidWindow { zxid, used: 0 });
-                        return Ok(Some(take(window, count)));
-                    }
-                }
+            let OwnDetails { window, czxid, .. } = &mut own.details;
+            let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
+            if let Some(zxid) = czxid.filter(is_last).filter(|_| window.is_none()) {
+                let window = window.insert(ZxidWindow { zxid, used: 0 });
+                return Ok(Some(self.take(&path, base, window, count)));
+            }
+            let has_rest = |window: &&mut ZxidWindow| !is_shared && window.used < WINDOW;
+            if let Some(window) = window.as_mut().filter(has_rest) {
+                let rest = count.min(WINDOW - window.used);
+                return Ok(Some(self.take(&path, base, window, rest)));
             }
         }
         let Some(zxid) = self.touch(live, node, owner).await? else {
@@ -213,7 +196,22 @@ impl ZooKeeperEngine {
             return Ok(None);
         };
         let window = own.details.window.insert(ZxidWindow { zxid, used: 0 });
-        Ok(Some(take(window, count)))
+        Ok(Some(self.take(&path, base, window, count)))
+    }
+
+    /// The next tokens of a window, for a namespace with this base at this path.
+    fn take(&self, path: &str, base: u64, window: &mut ZxidWindow, count: u32) -> (u64, u32) {
+        let first = window_first(base, window.zxid).saturating_add(window.used.into());
+        window.used += count;
+        let last = first.saturating_add(u64::from(count));
+        let restored = self.session.restored();
+        let mut given = self.given.lock();
+        let given = given.entry(path.to_owned()).or_insert(GivenTokens {
+            highest: 0,
+            restored,
+        });
+        given.highest = given.highest.max(last);
+        (first, count)
     }
 }
 
