@@ -163,7 +163,7 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
         })
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
             let me = &*self.0;
             let checked = carry_out(me, by, async |live| me.check(&live).await).await;

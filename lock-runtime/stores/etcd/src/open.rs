@@ -19,7 +19,7 @@ use crate::url;
 ///
 /// # Errors
 /// For a bad URL, and for settings that contradict it or can't be read. That the servers can't be
-/// used is told by [`Store::connected`] and by each request.
+/// used is told by [`Store::await_connection`] and by each request.
 pub fn open(
     url: &str,
     context: StoreContext,

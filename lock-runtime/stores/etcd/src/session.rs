@@ -224,7 +224,7 @@ impl Session {
             return;
         }
         let _ = self.news.send(SessionNews::Up);
-        self.listener.connected(&server);
+        self.listener.on_connected(&server);
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
         let beats = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session);
@@ -242,7 +242,7 @@ impl Session {
         self.leases.forget_asked();
         live.end(error.clone());
         if !self.connecting.is_closed() {
-            self.listener.disconnected(&server, &error);
+            self.listener.on_disconnected(&server, &error);
         }
     }
 }

@@ -185,7 +185,7 @@ impl Pool {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
             self.hearer
                 .listener
-                .disconnected(&self.settings.server, &error);
+                .on_disconnected(&self.settings.server, &error);
         }
         if opens {
             self.clock.spawn(Arc::clone(self).open(migrations));
@@ -209,7 +209,7 @@ impl Pool {
 
     fn announce_change(&self, is_first: bool) {
         if is_first {
-            self.hearer.listener.connected(&self.settings.server);
+            self.hearer.listener.on_connected(&self.settings.server);
         }
         self.attempts.send_modify(|count| *count += 1);
     }

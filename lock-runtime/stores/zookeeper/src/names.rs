@@ -190,35 +190,11 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn different_names_never_meet_and_have_no_forbidden_letters() {
-        let names = [
-            ".",
-            "..",
-            "%2E",
-            "a/b",
-            "a%2Fb",
-            "a b",
-            "ä",
-            "\u{1F512}",
-            "\u{7f}",
-            "a\u{1}",
-            "a",
-            "A",
-            "%",
-            "%25",
-            "zookeeper",
-            "a:b",
-            "{a}b",
-        ];
-        let escaped: HashSet<_> = names.iter().map(|name| escaped(name)).collect();
-        assert_eq!(escaped.len(), names.len());
-        for name in &escaped {
-            assert!(
-                name.bytes()
-                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
-            );
-            assert!(!matches!(&**name, "." | ".."));
-        }
+    fn no_name_is_a_way_to_another_node() {
+        let names = [".", "..", "%2E", "a.b"].map(escaped);
+        let different: HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+        assert!(!names.iter().any(|name| matches!(&**name, "." | "..")));
     }
 
     #[test]

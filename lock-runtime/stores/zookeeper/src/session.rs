@@ -166,7 +166,7 @@ impl Session {
             drop(live.send(wire::close()));
         }
         let _ = self.news.send(SessionNews::Up);
-        self.listener.connected(&server);
+        self.listener.on_connected(&server);
         self.bases.forget_all();
         let on_event = |path: String| {
             // At once: the next reply may be newer.
@@ -183,7 +183,7 @@ impl Session {
         self.connecting.go_down();
         connection.fail(&error);
         if !self.connecting.is_closed() {
-            self.listener.disconnected(&server, &error);
+            self.listener.on_disconnected(&server, &error);
         }
         live
     }
