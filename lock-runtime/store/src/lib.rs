@@ -14,7 +14,6 @@
 //! semantic versioning until several engines have proved the contract. The crates of the workspace
 //! pin each other's exact version.
 
-mod access;
 mod capabilities;
 mod client_message;
 mod clock;
@@ -53,7 +52,6 @@ pub mod timing;
 mod tls;
 mod token;
 
-pub use access::Access;
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
 pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};
@@ -61,7 +59,7 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Credentials, CredentialsProvider, Login, User};
+pub use credentials::{Access, Credentials, CredentialsProvider, Login, User};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};

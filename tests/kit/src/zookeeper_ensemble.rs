@@ -175,7 +175,7 @@ impl ZooKeeperEnsemble {
         Self::of(3, "", &[]).await
     }
 
-    /// So many members, with more lines in their configurations and more arguments for Java.
+    /// This number of members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
         Self::made_of(members, more, arguments).await

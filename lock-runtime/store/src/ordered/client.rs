@@ -106,7 +106,7 @@ impl Looks {
     }
 
     /// Whether the one who looks is to look again.
-    pub(super) fn goes_on(&self, node: &KeyNode) -> bool {
+    pub(super) fn look_again(&self, node: &KeyNode) -> bool {
         let mut looks = self.0.lock();
         match looks.get_mut(node) {
             Some(again) if *again => *again = false,

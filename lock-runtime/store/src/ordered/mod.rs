@@ -16,7 +16,6 @@ mod fault;
 mod listing;
 mod members;
 mod names;
-mod news;
 mod own_requests;
 mod servers;
 mod store;
@@ -25,7 +24,7 @@ mod waiting;
 pub use burials::Burials;
 pub use carried::carry_out;
 pub use client::OrderedClient;
-pub use connecting::Connecting;
+pub use connecting::{Connecting, SessionNews};
 pub use ends::EngineEnds;
 pub use engine::{
     Carried, EngineHolds, EngineMail, ListingOf, Minted, OperationProgress, OrderedEngine,
@@ -35,7 +34,6 @@ pub use fault::{LiveConnection, OperationFault, gone, silent};
 pub use listing::Listing;
 pub use members::{ResolvedHost, SessionMembers};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
-pub use news::SessionNews;
 pub use own_requests::{EndedRequest, HandOver, OwnPart, OwnRequest, OwnRequests, PlacedRequest};
 pub use servers::EngineServers;
 pub use store::{OrderedStore, WholeEngine};

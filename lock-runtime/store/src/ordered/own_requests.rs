@@ -50,7 +50,7 @@ impl OwnPart {
         })
     }
 
-    fn ends(self) -> Option<Instant> {
+    fn end(self) -> Option<Instant> {
         match self {
             Self::Holds(ends) => Some(ends),
             Self::Waits { ends, .. } => ends,
@@ -59,7 +59,7 @@ impl OwnPart {
 
     /// Whether it is a place.
     #[must_use]
-    pub fn waits(self) -> bool {
+    pub fn is_place(self) -> bool {
         matches!(self, Self::Waits { .. })
     }
 }
@@ -250,7 +250,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// The places at this key, in their order.
     pub fn waiting(&self, node: &KeyNode) -> Vec<C> {
         let own = self.own.iter();
-        let waits = own.filter(|((at, _), own)| at == node && own.part.waits());
+        let waits = own.filter(|((at, _), own)| at == node && own.part.is_place());
         let mut waiting: Vec<C> = waits.map(|(_, own)| own.child.clone()).collect();
         waiting.sort_by(C::order);
         waiting
@@ -258,7 +258,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
 
     /// The keys at which there is a place.
     pub fn awaited(&self) -> Vec<KeyNode> {
-        let waits = self.own.iter().filter(|(_, own)| own.part.waits());
+        let waits = self.own.iter().filter(|(_, own)| own.part.is_place());
         let mut nodes: Vec<KeyNode> = Vec::new();
         for ((node, _), _) in waits {
             if !nodes.contains(node) {
@@ -349,7 +349,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
 
     /// When the next one ends.
     pub fn next_end(&self) -> Option<Instant> {
-        let own = self.all().filter_map(|own| own.part.ends());
+        let own = self.all().filter_map(|own| own.part.end());
         own.chain(self.kept.values().filter_map(|kept| kept.until))
             .min()
     }
@@ -357,7 +357,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// Removes those that have ended.
     pub fn take_ended(&mut self, now: Instant) -> Vec<EndedRequest<C, D>> {
         let has_ended = |ends: Option<Instant>| ends.is_some_and(|ends| ends <= now);
-        let own = self.own.extract_if(|_, own| has_ended(own.part.ends()));
+        let own = self.own.extract_if(|_, own| has_ended(own.part.end()));
         let own = own.map(|((node, _), own)| EndedRequest::Own(node, own));
         let kept = self.kept.extract_if(|_, kept| has_ended(kept.until));
         own.chain(kept.map(|(path, kept)| EndedRequest::Kept(path, kept.revision)))

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::carried::{carry_out, in_a_task};
+use super::connecting::SessionNews;
 use super::ends::{EngineEnds, end_in_time, keep_undoing};
 use super::engine::{Carried, EngineHolds, EngineMail, OperationProgress};
-use super::news::SessionNews;
 use super::servers::{EngineServers, servers};
 use super::waiting::{EngineQueue, attend};
 use crate::capabilities::Capabilities;

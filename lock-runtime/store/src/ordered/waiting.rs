@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::connecting::SessionNews;
 use super::engine::{Carried, EngineMail, ListingOf, Minted, OrderedEngine};
 use super::fault::OperationFault;
 use super::names::KeyNode;
-use super::news::SessionNews;
 use crate::instant::Instant;
 use crate::listener::{HandedOver, Listener, Trust};
 use crate::request::Permits;
@@ -103,7 +103,7 @@ pub fn look<E: EngineQueue>(engine: &Arc<E>, node: KeyNode) {
                 // If it fails, the next connection looks at all keys.
                 let _ = serve(&*me, &live, &node).await;
             }
-            if !me.looks.goes_on(&node) {
+            if !me.looks.look_again(&node) {
                 return;
             }
         }

@@ -14,9 +14,8 @@ use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
-use crate::holds::OwnDetails;
 use crate::names::{self, Child};
-use crate::rank::Listing;
+use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, base_of, reads_with_base};
 use crate::wire;
 

@@ -13,9 +13,8 @@ use crate::connection::Live;
 use crate::errors::{of_status, strange};
 use crate::given_up::GivenUp;
 use crate::grpc::Status;
-use crate::holds::OwnDetails;
 use crate::names::{self, Child};
-use crate::rank::Listing;
+use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, reads_with_base, revoke};
 use crate::together::MOST;
 
@@ -79,7 +78,7 @@ impl OrderedEngine for EtcdEngine {
     fn finish(&self, by: Instant) -> Finished<'_> {
         Box::pin(async move {
             self.burials.finish(by).await;
-            if self.holds.lock().all().any(|own| !own.part.waits()) {
+            if self.holds.lock().all().any(|own| !own.part.is_place()) {
                 return;
             }
             if let Some(live) = self.session.connecting.live_now() {

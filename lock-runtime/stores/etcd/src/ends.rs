@@ -9,8 +9,8 @@ use lock_store::Instant;
 use lock_store::ordered::{EndedRequest, EngineEnds, OwnRequest};
 
 use crate::errors::Fault;
-use crate::holds::OwnDetails;
 use crate::names::Child;
+use crate::rank::OwnDetails;
 use crate::store::{Carried, EtcdEngine};
 use crate::wire;
 

@@ -22,7 +22,7 @@ use crate::wire::{
 const LONGEST: u64 = 1 << 20;
 /// Unless `--quota-backend-bytes` says it.
 const QUOTA: i64 = 2 << 30;
-/// A cluster with so many revisions has been compacted, if it ever is.
+/// A cluster with more revisions has been compacted, if it ever is.
 const MANY: i64 = 100_000;
 /// The alarm of a full quota.
 const NO_SPACE: i32 = 1;

@@ -26,7 +26,6 @@ mod errors;
 mod findings;
 mod given_up;
 mod grpc;
-mod holds;
 mod leases;
 mod mailbox;
 mod names;

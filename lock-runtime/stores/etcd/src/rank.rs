@@ -1,8 +1,9 @@
-//! Who holds a key and who waits, by the keys of its requests in their order.
+//! Who holds a key and who waits, by the keys of its requests in their order, and what this client
+//! knows of its own.
 
 use std::cmp::Ordering;
 
-use lock_store::ordered::{self, PlacedRequest};
+use lock_store::ordered::{self, OwnRequest, PlacedRequest};
 use lock_store::rules::RankedRequest;
 use lock_store::{Owner, Permits};
 
@@ -11,6 +12,25 @@ use crate::names::Child;
 
 /// The requests for a key, when they were read, and the base of tokens then.
 pub(crate) type Listing = ordered::Listing<Child, TokenSource>;
+
+/// The tokens of one revision, of which there are [`WINDOW`](crate::base::WINDOW).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RevisionWindow {
+    pub(crate) first: u64,
+    pub(crate) used: u32,
+}
+
+/// What is known of a child of ours.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnDetails {
+    /// Its end was asked for. The answer may have been lost.
+    pub(crate) end_sent: bool,
+    /// `None`: it has had no token yet.
+    pub(crate) window: Option<RevisionWindow>,
+}
+
+/// A child of ours.
+pub(crate) type Own = OwnRequest<Child, OwnDetails>;
 
 impl RankedRequest for Child {
     fn name(&self) -> &str {

@@ -10,9 +10,8 @@ use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Re
 
 use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
-use crate::holds::Own;
 use crate::names::{self, Child};
-use crate::rank::Listing;
+use crate::rank::{Listing, Own};
 use crate::store::{Carried, EtcdEngine};
 use crate::wire::{self, RequestOp};
 

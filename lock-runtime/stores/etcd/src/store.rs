@@ -12,10 +12,9 @@ use lock_store::{Instant, Owner};
 use crate::base::{Base, TokenSource};
 use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
 use crate::errors::Fault;
-use crate::holds::OwnDetails;
 use crate::leases::{AskedLease, LeaseUse, seconds_for};
 use crate::names::{self, Child};
-use crate::rank::Listing;
+use crate::rank::{Listing, OwnDetails};
 use crate::session::Session;
 use crate::transport::Transport;
 use crate::url::Settings;
@@ -60,7 +59,7 @@ impl EtcdEngine {
         let mut all = self.session.leases.all();
         all.retain(|id| {
             let mut own = holds.all();
-            !own.any(|own| own.child.lease == *id && !own.part.waits())
+            !own.any(|own| own.child.lease == *id && !own.part.is_place())
         });
         all
     }

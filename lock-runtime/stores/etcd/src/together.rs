@@ -19,8 +19,8 @@ use crate::wire::{self, Compare, RequestOp};
 /// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each
 /// has, and without the reading of the base.
 pub(crate) const MOST: usize = 127;
-/// So many are read in the same transaction if they are not free. Beside them, the session and the
-/// base are.
+/// At most this many are read in the same transaction if they are not free, beside the session and
+/// the base.
 const MOST_READ: usize = (MOST - 1) / 2;
 /// How often something may change between a reading and the transaction after it.
 const TRIES: u32 = 4;

@@ -22,7 +22,7 @@ use lock_store::ordered::{KeyNode, Minted};
 use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
-use crate::holds::RevisionWindow;
+use crate::rank::RevisionWindow;
 use crate::store::{Carried, EtcdEngine, base_of};
 use crate::wire;
 

@@ -324,7 +324,7 @@ impl ZooKeeperEngine {
             let mut holds = self.holds.lock();
             let is_there = match holds.same(node, child) {
                 Some(own) => {
-                    if own.part.waits() {
+                    if own.part.is_place() {
                         self.signal(live, node, child);
                     }
                     own.part = own.part.held_until(ends);
