@@ -29,7 +29,7 @@ macro_rules! engine_with_access {
     ($open:ident, $feature:literal, $engine:ident) => {
         #[cfg(feature = $feature)]
         fn $open(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-            Ok($engine::open(url, context, &self.access())?)
+            Ok($engine::open(url, context, &self.access)?)
         }
 
         #[cfg(not(feature = $feature))]
@@ -113,16 +113,6 @@ impl LockClientBuilder {
         Ok(MemoryStore::new().connect(context))
     }
 
-    #[cfg(any(feature = "etcd", feature = "postgres", feature = "zookeeper"))]
-    fn access(&self) -> lock_store::Access {
-        lock_store::Access {
-            login: self.login.clone(),
-            provider: self.provider.clone(),
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
-        }
-    }
-
     engine_with_access!(open_postgres, "postgres", lock_store_postgres);
     engine_with_access!(open_zookeeper, "zookeeper", lock_store_zookeeper);
     engine_with_access!(open_etcd, "etcd", lock_store_etcd);
@@ -131,11 +121,8 @@ impl LockClientBuilder {
     fn open_redis(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         let settings = lock_store_redis::Settings {
             replicas: self.replicas,
-            login: self.login.clone(),
-            provider: self.provider.clone(),
+            access: self.access.clone(),
             addresses: self.addresses.clone().unwrap_or_default(),
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
         };
         Ok(lock_store_redis::open(url, context, settings)?)
     }

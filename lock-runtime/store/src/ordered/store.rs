@@ -41,8 +41,8 @@ impl<E: WholeEngine> Drop for OrderedStore<E> {
 }
 
 impl<E: WholeEngine> OrderedStore<E> {
-    /// Its handle, and the tasks that it needs: one attends to the news of its session, and one ends
-    /// what is over.
+    /// Its handle, with two tasks: one attends to the news of its session, and one ends what is
+    /// over.
     pub fn begin(engine: Arc<E>, news: tokio::sync::mpsc::UnboundedReceiver<SessionNews>) -> Self {
         let clock = engine.clock.clone();
         clock.spawn(attend(Arc::clone(&engine), news));
