@@ -28,7 +28,7 @@ pub trait EngineQueue: OrderedEngine {
         read: &Self::Read,
     ) -> impl Future<Output = Carried<bool, Self>> + Send;
 
-    /// Tells those behind this request that it holds, if [they want that](PlacedRequest::SIGNALS).
+    /// Tells those behind this request that it holds, if [they ask](super::PlacedRequest::SIGNALS).
     fn signal(&self, _live: &Self::Live, _node: &KeyNode, _child: &Self::Child) {}
 
     /// Fencing tokens for a hold of this client that was handed over.
