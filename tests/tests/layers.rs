@@ -84,7 +84,6 @@ const SHARED: [(&str, &[&str]); 3] = [
     (
         "each engine has one of its own, and no file sees two engines",
         &[
-            "Access",
             "Connection",
             "Hearer",
             "News",
@@ -102,12 +101,10 @@ const SHARED: [(&str, &[&str]); 3] = [
             "Dialer",
             "Fault",
             "GivenUp",
-            "Holds",
-            "Inner",
             "Listing",
             "Live",
-            "Minted",
             "Own",
+            "OwnDetails",
         ],
     ),
     (

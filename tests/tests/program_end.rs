@@ -111,7 +111,7 @@ async fn hold(builder: LockClientBuilder) -> Result<(Guard, LockClient), LockErr
     Ok((guard, client))
 }
 
-/// How many of so many programs left their lock.
+/// How many of the programs left their lock.
 async fn left_by(client: &LockClient, url: &str, way: &str, times: usize) -> usize {
     let mut left = 0;
     for _ in 0..times {

@@ -221,7 +221,7 @@ impl Worker {
                 self.state.made.fetch_add(1, Ordering::AcqRel);
                 self.state.is_up.store(true, Ordering::Release);
                 if let Some(listener) = self.listener.upgrade() {
-                    listener.connected(&self.state.address);
+                    listener.on_connected(&self.state.address);
                 }
                 Ok(())
             }
@@ -240,7 +240,7 @@ impl Worker {
         self.stream = None;
         self.state.is_up.store(false, Ordering::Release);
         if let (Some(why), Some(listener)) = (why, self.listener.upgrade()) {
-            listener.disconnected(&self.state.address, why);
+            listener.on_disconnected(&self.state.address, why);
         }
     }
 }

@@ -86,7 +86,7 @@ impl Store for MemcachedStore {
         })
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
             let ping = self.ping(by).await;
             ping.map(drop).map_err(|failure| failure.error)

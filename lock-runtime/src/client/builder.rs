@@ -15,9 +15,7 @@ use std::time::Duration;
 use lock_store::ClientId;
 #[cfg(feature = "__internals")]
 use lock_store::Pause;
-#[cfg(feature = "tls")]
-use lock_store::Tls;
-use lock_store::{ConfigError, CredentialsProvider, Layout, Login, Store, StoreContext};
+use lock_store::{Access, ConfigError, Layout, Store, StoreContext};
 #[cfg(feature = "redis")]
 use lock_store_redis::{AddressMap, Replicas};
 #[cfg(feature = "test-util")]
@@ -73,12 +71,9 @@ pub struct LockClientBuilder {
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
     layout: Option<Layout>,
-    login: Login,
-    provider: Option<CredentialsProvider>,
+    access: Access,
     #[cfg(feature = "redis")]
     addresses: Option<AddressMap>,
-    #[cfg(feature = "tls")]
-    tls: Option<Tls>,
     strict_checks: bool,
     /// The caller's, instead of a thread of the client's own.
     #[cfg(feature = "test-util")]
@@ -113,12 +108,9 @@ impl Default for LockClientBuilder {
             #[cfg(feature = "redis")]
             replicas: None,
             layout: None,
-            login: Login::default(),
-            provider: None,
+            access: Access::default(),
             #[cfg(feature = "redis")]
             addresses: None,
-            #[cfg(feature = "tls")]
-            tls: None,
             strict_checks: false,
             #[cfg(feature = "test-util")]
             runtime: None,

@@ -12,7 +12,7 @@ use crate::error::LockError;
 pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Timeouts) {
     while !store.is_closed() {
         let by = clock.now() + timeouts.connect + timeouts.command;
-        if store.connected(by).await.is_ok() && store.log_findings(by).await {
+        if store.await_connection(by).await.is_ok() && store.log_findings(by).await {
             return;
         }
         clock.sleep_until(clock.now() + BACKOFF_MAX).await;

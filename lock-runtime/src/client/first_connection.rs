@@ -18,7 +18,7 @@ pub(super) async fn report(
     let began = clock.now();
     let mut is_told = false;
     while !store.is_closed() {
-        match store.connected(clock.now() + timeouts.connect).await {
+        match store.await_connection(clock.now() + timeouts.connect).await {
             Ok(()) if is_told => {
                 let after = clock.now().saturating_duration_since(began);
                 tracing::info!(?after, "the lock store can be reached now");

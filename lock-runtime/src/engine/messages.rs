@@ -87,7 +87,7 @@ impl Listener for Messages {
         self.grants.on_lost(link);
     }
 
-    fn connected(&self, server: &str) {
+    fn on_connected(&self, server: &str) {
         // Under the lock, so that observers are told in this order.
         let mut connected = self.connected.lock();
         if connected.closed {
@@ -101,7 +101,7 @@ impl Listener for Messages {
         });
     }
 
-    fn disconnected(&self, server: &str, error: &StoreError) {
+    fn on_disconnected(&self, server: &str, error: &StoreError) {
         let mut connected = self.connected.lock();
         let mut servers = connected.servers.iter();
         if let Some(at) = servers.position(|one| one == server) {

@@ -123,7 +123,7 @@ pub enum Wish {
     ExactRate,
     /// A latch.
     Latch,
-    /// So many keys at once.
+    /// This number of keys at once.
     Keys(usize),
     /// A hold of this length.
     Lease(Duration),

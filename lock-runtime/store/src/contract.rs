@@ -182,7 +182,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 
     /// Waits until the first attempt to connect has succeeded or failed.
-    fn connected(&self, _by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, _by: Instant) -> Asked<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 

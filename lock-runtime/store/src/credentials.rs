@@ -1,5 +1,5 @@
-//! [`Login`]: user and password outside the URL. [`Credentials`] that change: who provides them,
-//! and when they are renewed.
+//! [`Access`]: user, password and TLS outside the URL. [`Credentials`] that change: who provides
+//! them, and when they are renewed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -16,6 +16,8 @@ use crate::instant::Instant;
 use crate::mutex::Mutex;
 use crate::secrets::{Secret, remember, strip};
 use crate::server_text::escaped;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// A longer validity counts as endless.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -41,6 +43,30 @@ pub struct Login {
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Login(…)")
+    }
+}
+
+/// How a client gets into its servers, beside the URL.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// User and password, unless the URL has them. Default: none.
+    pub login: Login,
+    /// A provider of user and password, instead of both. Default: none. An engine whose sessions
+    /// keep their users refuses it.
+    pub provider: Option<CredentialsProvider>,
+    /// Whom to trust over TLS. Default: TLS if the URL asks for it, and what the system trusts.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Tls>,
+}
+
+impl Access {
+    /// Whether it says whom to trust.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
     }
 }
 

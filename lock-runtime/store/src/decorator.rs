@@ -70,7 +70,7 @@ macro_rules! delegate {
         }
     };
     (@ connected) => {
-        $crate::delegate! { @fn connected(by: $crate::Instant) -> $crate::Asked<'_, ()> }
+        $crate::delegate! { @fn await_connection(by: $crate::Instant) -> $crate::Asked<'_, ()> }
     };
     (@ migrate) => {
         $crate::delegate! { @fn migrate(by: $crate::Instant) -> $crate::Asked<'_, ()> }

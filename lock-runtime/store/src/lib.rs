@@ -59,7 +59,7 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Credentials, CredentialsProvider, Login, User};
+pub use credentials::{Access, Credentials, CredentialsProvider, Login, User};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};

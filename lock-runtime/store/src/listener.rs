@@ -27,9 +27,9 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// A hold of this key has ended, and the key was handed to no one.
     fn on_freed(&self, _ended: Ended) {}
     /// A connection to a server is there.
-    fn connected(&self, _server: &str) {}
+    fn on_connected(&self, _server: &str) {}
     /// A connection to a server is gone.
-    fn disconnected(&self, _server: &str, _error: &StoreError) {}
+    fn on_disconnected(&self, _server: &str, _error: &StoreError) {}
     /// A message from another client. Its key is as this client writes it.
     fn on_message(&self, _message: ClientMessage) {}
 }
@@ -59,15 +59,15 @@ impl Listener for Weak<dyn Listener> {
         }
     }
 
-    fn connected(&self, server: &str) {
+    fn on_connected(&self, server: &str) {
         if let Some(listener) = self.upgrade() {
-            listener.connected(server);
+            listener.on_connected(server);
         }
     }
 
-    fn disconnected(&self, server: &str, error: &StoreError) {
+    fn on_disconnected(&self, server: &str, error: &StoreError) {
         if let Some(listener) = self.upgrade() {
-            listener.disconnected(server, error);
+            listener.on_disconnected(server, error);
         }
     }
 

@@ -66,7 +66,7 @@ impl<'e> Both<'e> {
             engine.store(id, listener, Clock::new(real.handle().clone()))
         });
         for store in &under_test.stores {
-            real.block_on(store.connected(by())).unwrap();
+            real.block_on(store.await_connection(by())).unwrap();
         }
         let listed = ListedLocks::new(engine.goes_on_after_shares());
         let rules = Side::new(|id, listener| listed.connect(id, listener));

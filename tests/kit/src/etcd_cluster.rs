@@ -98,7 +98,7 @@ impl EtcdCluster {
         Self::of(3, EtcdOptions::default()).await
     }
 
-    /// So many members, started like this.
+    /// This number of members, started like this.
     pub async fn of(members: usize, options: EtcdOptions) -> Self {
         let ports: Vec<(Port, Port)> = (0..members).map(|_| (Port::free(), Port::free())).collect();
         let known = ports.iter().map(|(_, peer)| peer.number()).collect();
@@ -183,7 +183,7 @@ impl EtcdCluster {
         Backend::new(Self::with_users(3).await)
     }
 
-    /// So many members, with users. Clients have the least rights.
+    /// This number of members, with users. Clients have the least rights.
     pub async fn with_users(members: usize) -> Self {
         let options = EtcdOptions {
             has_users: true,
@@ -450,7 +450,7 @@ impl StoreUnderTest for EtcdCluster {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        let access = lock_store_etcd::Access::default();
+        let access = lock_store::Access::default();
         let url = self.url("?session=30s");
         lock_store_etcd::open(&url, context, &access).expect("a good URL")
     }

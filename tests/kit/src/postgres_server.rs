@@ -406,7 +406,7 @@ impl StoreUnderTest for PostgresServer {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        let access = lock_store_postgres::Access::default();
+        let access = lock_store::Access::default();
         lock_store_postgres::open(&self.app_url(), context, &access).expect("a good URL")
     }
 

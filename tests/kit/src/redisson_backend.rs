@@ -1,6 +1,5 @@
 //! Redis under test, with locks as Redisson keeps them.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,23 +89,11 @@ impl StoreUnderTest for RedissonBackend {
         })
     }
 
-    fn pause(&self) -> bool {
-        self.0.pause();
-        true
+    fn one_redis(&self) -> Option<&RedisServer> {
+        Some(&self.0)
     }
 
-    fn resume(&self) {
-        self.0.resume();
-    }
-
-    fn kill(&self) -> bool {
-        self.0.kill();
-        true
-    }
-
-    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(self.0.restart())
-    }
+    crate::backend::server_faults!(0);
 
     fn channels(&self) -> Asks<'_, usize> {
         Box::pin(async {

@@ -50,7 +50,7 @@ impl StoreUnderTest for ShedlockTable {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
         context.layout = Layout::ShedLock;
-        let access = lock_store_postgres::Access::default();
+        let access = lock_store::Access::default();
         lock_store_postgres::open(&self.0.app_url(), context, &access).expect("a good URL")
     }
 
@@ -61,23 +61,7 @@ impl StoreUnderTest for ShedlockTable {
         ))
     }
 
-    fn pause(&self) -> bool {
-        self.0.pause();
-        true
-    }
-
-    fn resume(&self) {
-        self.0.resume();
-    }
-
-    fn kill(&self) -> bool {
-        self.0.kill();
-        true
-    }
-
-    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(self.0.restart())
-    }
+    crate::backend::server_faults!(0);
 
     fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {
         Box::pin(async {

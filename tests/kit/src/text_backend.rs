@@ -1,6 +1,5 @@
 //! Redis under test, with locks that are one text each, as old libraries keep them.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,23 +80,11 @@ impl StoreUnderTest for TextBackend {
         Box::pin(async { self.server.keys("*").await.len() })
     }
 
-    fn pause(&self) -> bool {
-        self.server.pause();
-        true
+    fn one_redis(&self) -> Option<&RedisServer> {
+        Some(&self.server)
     }
 
-    fn resume(&self) {
-        self.server.resume();
-    }
-
-    fn kill(&self) -> bool {
-        self.server.kill();
-        true
-    }
-
-    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(self.server.restart())
-    }
+    crate::backend::server_faults!(server);
 
     /// None but those on which clients hear each other.
     fn channels(&self) -> Asks<'_, usize> {

@@ -175,7 +175,7 @@ impl ZooKeeperEnsemble {
         Self::of(3, "", &[]).await
     }
 
-    /// So many members, with more lines in their configurations and more arguments for Java.
+    /// This number of members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
         Self::made_of(members, more, arguments).await
@@ -389,7 +389,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        let access = lock_store_zookeeper::Access::default();
+        let access = lock_store::Access::default();
         let url = self.url("?tick=500ms&session=120s");
         lock_store_zookeeper::open(&url, context, &access).expect("a good URL")
     }

@@ -35,7 +35,7 @@ async fn what_could_not_begin_in_time_has_no_effect() {
     let file = SqliteFile::new();
     let store = store(&file);
     let by = |millis| StoreInstant::now() + Duration::from_millis(millis);
-    store.connected(by(10_000)).await.unwrap();
+    store.await_connection(by(10_000)).await.unwrap();
     let other = file.connection();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let started = Instant::now();
@@ -77,7 +77,7 @@ async fn one_request_that_fails_spoils_no_other_of_its_transaction() {
     let file = SqliteFile::new();
     let store = store(&file);
     let by = StoreInstant::now() + LEASE;
-    store.connected(by).await.unwrap();
+    store.await_connection(by).await.unwrap();
     let other = file.connection();
     other
         .execute_batch(

@@ -48,7 +48,7 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
         Timeouts::default(),
     );
     let by = || lock_store::Instant::now() + 10 * SLACK;
-    store.connected(by()).await.unwrap();
+    store.await_connection(by()).await.unwrap();
     let owner = |request| Owner { client, request };
     let mut instead_of = None;
     for request in 0..20 {

@@ -35,7 +35,7 @@ impl LockClientBuilder {
     /// ```
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
+        self.access.tls = Some(tls);
         self
     }
 
@@ -46,7 +46,7 @@ impl LockClientBuilder {
     /// At `connect`, [`LockError::Config`] if the URL has a user too, and at Redis for a user
     /// without a password.
     pub fn username(mut self, username: impl Into<String>) -> Self {
-        self.login.username = Some(username.into());
+        self.access.login.username = Some(username.into());
         self
     }
 
@@ -56,7 +56,7 @@ impl LockClientBuilder {
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a password too.
     pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.login.password = Some(password.into());
+        self.access.login.password = Some(password.into());
         self
     }
 
@@ -104,23 +104,23 @@ impl LockClientBuilder {
         Fut: Future<Output = Result<Credentials, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.provider = Some(CredentialsProvider::new(provider));
+        self.access.provider = Some(CredentialsProvider::new(provider));
         self
     }
 
     /// Refuses what is for servers, if the store is none. `store` says what it is.
     pub(super) fn expect_no_access(&self, store: &str) -> Result<(), LockError> {
         #[cfg(feature = "tls")]
-        refuse("tls", self.tls.is_some(), store)?;
+        refuse("tls", self.access.tls.is_some(), store)?;
         self.expect_no_login(store)
     }
 
     /// Refuses a user and a password beside those in the URL, and what is for other servers.
     pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
         let given = [
-            ("username", self.login.username.is_some()),
-            ("password", self.login.password.is_some()),
-            ("credentials", self.provider.is_some()),
+            ("username", self.access.login.username.is_some()),
+            ("password", self.access.login.password.is_some()),
+            ("credentials", self.access.provider.is_some()),
             #[cfg(feature = "redis")]
             ("address_map", self.addresses.is_some()),
         ];

@@ -54,7 +54,7 @@ impl LockClientBuilder {
             }
             _ => LockError::Unavailable { key: None, source },
         };
-        store.connected(by()).await.map_err(failed)?;
+        store.await_connection(by()).await.map_err(failed)?;
         if strict {
             let mut servers = store.servers(by()).await.map_err(failed)?;
             servers.extend(client.layouts.are_in_process().then(of_this_process));

@@ -29,13 +29,7 @@ macro_rules! engine_with_access {
     ($open:ident, $feature:literal, $engine:ident) => {
         #[cfg(feature = $feature)]
         fn $open(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
-            let access = $engine::Access {
-                login: self.login.clone(),
-                provider: self.provider.clone(),
-                #[cfg(feature = "tls")]
-                tls: self.tls.clone(),
-            };
-            Ok($engine::open(url, context, &access)?)
+            Ok($engine::open(url, context, &self.access)?)
         }
 
         #[cfg(not(feature = $feature))]
@@ -127,11 +121,8 @@ impl LockClientBuilder {
     fn open_redis(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         let settings = lock_store_redis::Settings {
             replicas: self.replicas,
-            login: self.login.clone(),
-            provider: self.provider.clone(),
+            access: self.access.clone(),
             addresses: self.addresses.clone().unwrap_or_default(),
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
         };
         Ok(lock_store_redis::open(url, context, settings)?)
     }

@@ -15,7 +15,7 @@ use crate::timing::backoff;
 
 /// The limit of one attempt.
 const LIMIT: Duration = Duration::from_secs(5);
-/// So many are attempted at once: they share a connection with those who renew.
+/// At most this many are attempted at once: they share a connection with those who renew.
 const AT_ONCE: usize = 8;
 
 /// Ends of what is over: tasks that go on until they have succeeded, since no server does it for

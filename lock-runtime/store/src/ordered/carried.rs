@@ -6,37 +6,26 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::connecting::Connecting;
-use super::fault::{OperationFault, gone, silent};
+use super::engine::{Carried, OrderedEngine};
+use super::fault::{LiveConnection, OperationFault, gone, silent};
 use crate::contract::StoreFuture;
-use crate::error::StoreError;
 use crate::instant::Instant;
-use crate::link::{Answer, Failure, Link};
+use crate::link::{Answer, Failure};
 
-/// A connection that is up, as operations see it.
-pub trait LiveConnection {
-    /// That of its session.
-    fn link(&self) -> Link;
-
-    /// For people.
-    fn server(&self) -> &str;
-}
-
-/// Carries out an operation, which may be repeated: over another connection, if one ends. `refused`
-/// is the error for the user when a server refuses, or, without its word, can't be understood.
+/// Carries out an operation, which may be repeated: over another connection, if one ends.
 ///
 /// # Errors
 /// When there is no answer in time, or one that is final.
-pub async fn carry_out<L, R, T, F>(
-    connecting: &Connecting<L>,
+pub async fn carry_out<E, T, F>(
+    engine: &E,
     by: Instant,
-    operation: impl Fn(Arc<L>) -> F,
-    refused: impl Fn(Option<R>, &str) -> StoreError,
+    operation: impl Fn(Arc<E::Live>) -> F,
 ) -> Result<Answer<T>, Failure>
 where
-    L: LiveConnection,
-    F: Future<Output = Result<T, OperationFault<R>>>,
+    E: OrderedEngine,
+    F: Future<Output = Carried<T, E>>,
 {
-    let clock = connecting.clock();
+    let (connecting, clock) = (engine.connecting(), &engine.clock);
     let mut unknown = None;
     loop {
         let live = match connecting.live(by).await {
@@ -52,8 +41,8 @@ where
                 continue;
             }
             Some(Err(OperationFault::Lost(error))) => error,
-            Some(Err(OperationFault::Refused(why))) => refused(Some(why), &server),
-            Some(Err(OperationFault::Unreadable)) => refused(None, &server),
+            Some(Err(OperationFault::Refused(why))) => E::refusal(Some(why), &server),
+            Some(Err(OperationFault::Unreadable)) => E::refusal(None, &server),
             // Whoever has given it up reads nothing.
             None | Some(Err(OperationFault::GivenUp)) => silent(&server),
         };
@@ -74,7 +63,7 @@ impl<G: Fn()> Drop for Caller<G> {
 /// Carries an operation out in a task of the client, which goes on when nobody polls it. When its
 /// caller has gone, it is told to `give_up`, and may no more make anything: the engine's undo has
 /// begun.
-pub fn in_a_task<'s, L, T>(
+pub(super) fn in_a_task<'s, L, T>(
     connecting: &'s Connecting<L>,
     give_up: impl Fn() + Send + 's,
     operation: impl Future<Output = Result<Answer<T>, Failure>> + Send + 'static,

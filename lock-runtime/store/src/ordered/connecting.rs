@@ -1,4 +1,4 @@
-//! [`Connecting`]: whether a session has a connection.
+//! [`Connecting`]: whether a session has a connection, and what it tells its store.
 
 use std::fmt;
 use std::future::Future;
@@ -17,6 +17,19 @@ use crate::timing::backoff;
 
 /// A server that refuses for a reason that does not pass is asked less often.
 const LATER: Duration = Duration::from_secs(2);
+
+/// What a session tells its store.
+#[derive(Debug)]
+pub enum SessionNews {
+    /// What was watched under this name has changed, or is gone, or may be.
+    Changed(String),
+    /// A connection is up. What was watched over the one before is not any more.
+    Up,
+    /// The session with this number is over, and all that hung on it.
+    Over(i64, Link),
+    /// The client is closed.
+    Closed,
+}
 
 enum ConnectingState<L> {
     /// After this many attempts that failed, the last with this error.

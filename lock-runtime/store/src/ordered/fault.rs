@@ -1,6 +1,20 @@
-//! [`OperationFault`]: why a request failed.
+//! [`OperationFault`]: why a request failed, and over which connection it was sent.
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::instant::Instant;
+use crate::link::Link;
+
+/// A connection that is up, as operations see it.
+pub trait LiveConnection {
+    /// That of its session.
+    fn link(&self) -> Link;
+
+    /// For people.
+    fn server(&self) -> &str;
+
+    /// When it came up.
+    fn since(&self) -> Instant;
+}
 
 /// Why a request failed. `R` is how a server refuses.
 #[derive(Clone, Debug)]

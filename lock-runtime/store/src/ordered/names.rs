@@ -64,3 +64,38 @@ pub fn permits_in(text: &str) -> Option<Option<Permits>> {
         of: number(of)?,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn different_names_never_meet_and_none_is_within_another() {
+        let names = [
+            ".",
+            "%2E",
+            "a/b",
+            "a%2Fb",
+            "a b",
+            "ä",
+            "\u{1F512}",
+            "\u{7f}",
+            "a\u{1}",
+            "a",
+            "A",
+            "%",
+            "%25",
+            "a:b",
+            "{a}b",
+        ];
+        let escaped: HashSet<_> = names.map(|name| escaped_part(name, |_| true)).into();
+        assert_eq!(escaped.len(), names.len());
+        for name in &escaped {
+            assert!(
+                name.bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
+            );
+        }
+    }
+}

@@ -5,14 +5,14 @@
 //! its places whose wait is.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::names::KeyNode;
 use crate::instant::Instant;
 use crate::owner::Owner;
-use crate::request::Acquire;
-use crate::rules::RankedRequest;
+use crate::request::{Acquire, Claim};
+use crate::rules::{RankedRequest, is_part};
 
 /// What a request of this client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl OwnPart {
         })
     }
 
-    fn ends(self) -> Option<Instant> {
+    fn end(self) -> Option<Instant> {
         match self {
             Self::Holds(ends) => Some(ends),
             Self::Waits { ends, .. } => ends,
@@ -59,33 +59,37 @@ impl OwnPart {
 
     /// Whether it is a place.
     #[must_use]
-    pub fn waits(self) -> bool {
+    pub fn is_place(self) -> bool {
         matches!(self, Self::Waits { .. })
     }
 }
 
 /// A request in a queue.
 pub trait PlacedRequest: RankedRequest + Clone {
+    /// Whether a part of a semaphore [tells when it holds](crate::rules::rank).
+    const SIGNALS: bool;
+
     /// Whether it is the same, and not another one of its owner.
     fn is_same(&self, other: &Self) -> bool;
 
     /// By their places.
     fn order(&self, other: &Self) -> Ordering;
+
+    /// Whether it stands in the queue before this one.
+    fn is_before(&self, other: &Self) -> bool {
+        self.order(other).is_lt()
+    }
 }
 
-/// What a client knows of its own request.
-pub trait OwnRequest {
+/// A client's own request. `D` is what its engine knows of it besides.
+#[derive(Clone, Debug)]
+pub struct OwnRequest<C, D> {
     /// As it is at the servers.
-    type Child: PlacedRequest;
-
-    /// As it is at the servers.
-    fn child(&self) -> &Self::Child;
-
+    pub child: C,
     /// A hold or a place.
-    fn part(&mut self) -> &mut OwnPart;
-
-    /// A hold or a place.
-    fn is(&self) -> OwnPart;
+    pub part: OwnPart,
+    /// What its engine knows of it.
+    pub details: D,
 }
 
 /// A place that has become a hold.
@@ -101,57 +105,140 @@ pub struct HandOver {
 
 /// All of a client's.
 #[derive(Debug)]
-pub struct OwnRequests<O> {
-    own: HashMap<(KeyNode, Owner), O>,
+pub struct OwnRequests<C, D> {
+    own: HashMap<(KeyNode, Owner), OwnRequest<C, D>>,
     /// The keys that wait for a change of this path.
     watched: HashMap<String, Vec<KeyNode>>,
+    /// Paths of no owner, which keep a key taken until then, if that is known yet.
+    kept: HashMap<String, KeptPath>,
+    /// Children that have ended here and are being deleted. They may still be listed, and are
+    /// never taken up again: the deletion would end what was granted with them.
+    buried: HashSet<String>,
 }
 
-impl<O> Default for OwnRequests<O> {
+/// What keeps a key taken after a release.
+#[derive(Clone, Copy, Debug)]
+struct KeptPath {
+    /// `None`: that is not known yet.
+    until: Option<Instant>,
+    /// What has written it, where servers number that.
+    revision: i64,
+}
+
+/// What is over, and is to be deleted at the servers.
+#[derive(Clone, Debug)]
+pub enum EndedRequest<C, D> {
+    /// A request of this client.
+    Own(KeyNode, OwnRequest<C, D>),
+    /// A path that kept its key taken, and what has written it.
+    Kept(String, i64),
+}
+
+impl<C, D> Default for OwnRequests<C, D> {
     fn default() -> Self {
         Self {
             own: HashMap::default(),
             watched: HashMap::default(),
+            kept: HashMap::default(),
+            buried: HashSet::default(),
         }
     }
 }
 
-impl<O: OwnRequest> OwnRequests<O> {
+impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// The owner's.
-    pub fn get(&mut self, node: &KeyNode, owner: Owner) -> Option<&mut O> {
+    pub fn get(&mut self, node: &KeyNode, owner: Owner) -> Option<&mut OwnRequest<C, D>> {
         self.own.get_mut(&(node.clone(), owner))
     }
 
     /// The one that is this child.
-    pub fn same(&mut self, node: &KeyNode, child: &O::Child) -> Option<&mut O> {
+    pub fn same(&mut self, node: &KeyNode, child: &C) -> Option<&mut OwnRequest<C, D>> {
         let own = self.get(node, child.owner());
-        own.filter(|own| own.child().is_same(child))
+        own.filter(|own| own.child.is_same(child))
     }
 
-    /// Notes it.
-    pub fn put(&mut self, node: &KeyNode, own: O) {
-        self.own.insert((node.clone(), own.child().owner()), own);
+    /// Notes a child of this client. False: it has ended here.
+    pub fn put(&mut self, node: &KeyNode, child: C, part: OwnPart, details: D) -> bool {
+        let is_there = self.buried.is_empty() || !self.is_buried(&node.child(child.name()));
+        if is_there {
+            let at = (node.clone(), child.owner());
+            let own = OwnRequest {
+                child,
+                part,
+                details,
+            };
+            self.own.insert(at, own);
+        }
+        is_there
+    }
+
+    /// The owner's, if it is a hold of this part of the lock.
+    pub fn held(
+        &mut self,
+        node: &KeyNode,
+        claim: &Claim,
+        now: Instant,
+    ) -> Option<&mut OwnRequest<C, D>> {
+        let own = self.get(node, claim.owner)?;
+        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
+        (is_held && is_part(own.child.permits(), claim.permits)).then_some(own)
+    }
+
+    /// Whether this child has ended here, and is being deleted.
+    pub fn is_buried(&self, path: &str) -> bool {
+        self.buried.contains(path)
+    }
+
+    /// This child has ended here.
+    pub fn bury(&mut self, path: String) {
+        self.buried.insert(path);
+    }
+
+    /// It is deleted.
+    pub fn forget_buried(&mut self, path: &str) {
+        self.buried.remove(path);
+    }
+
+    /// This path keeps its key taken until then, if that is known yet.
+    pub fn keep(&mut self, path: String, until: Option<Instant>, revision: i64) {
+        self.kept.insert(path, KeptPath { until, revision });
+    }
+
+    /// Whether this path is known to keep its key taken.
+    pub fn is_kept(&self, path: &str) -> bool {
+        self.kept.contains_key(path)
+    }
+
+    /// It is no longer waited for.
+    pub fn unkeep(&mut self, path: &str) {
+        self.kept.remove(path);
+    }
+
+    /// Those whose paths begin with this are no longer waited for.
+    pub fn unkeep_all(&mut self, begin: &str) -> Vec<String> {
+        let paths = self.kept.extract_if(|path, _| path.starts_with(begin));
+        paths.map(|(path, _)| path).collect()
     }
 
     /// Removes the owner's.
-    pub fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<O> {
+    pub fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<OwnRequest<C, D>> {
         self.own.remove(&(node.clone(), owner))
     }
 
     /// Removes it if it is this child.
-    pub fn forget(&mut self, node: &KeyNode, child: &O::Child) {
+    pub fn forget(&mut self, node: &KeyNode, child: &C) {
         if self.same(node, child).is_some() {
             self.remove(node, child.owner());
         }
     }
 
     /// Removes all but these.
-    pub fn retain(&mut self, stays: impl Fn(&O) -> bool) {
+    pub fn retain(&mut self, stays: impl Fn(&OwnRequest<C, D>) -> bool) {
         self.own.retain(|_, own| stays(own));
     }
 
     /// All.
-    pub fn all(&self) -> impl Iterator<Item = &O> {
+    pub fn all(&self) -> impl Iterator<Item = &OwnRequest<C, D>> {
         self.own.values()
     }
 
@@ -161,17 +248,17 @@ impl<O: OwnRequest> OwnRequests<O> {
     }
 
     /// The places at this key, in their order.
-    pub fn waiting(&self, node: &KeyNode) -> Vec<O::Child> {
+    pub fn waiting(&self, node: &KeyNode) -> Vec<C> {
         let own = self.own.iter();
-        let waits = own.filter(|((at, _), own)| at == node && own.is().waits());
-        let mut waiting: Vec<O::Child> = waits.map(|(_, own)| own.child().clone()).collect();
-        waiting.sort_by(O::Child::order);
+        let waits = own.filter(|((at, _), own)| at == node && own.part.is_place());
+        let mut waiting: Vec<C> = waits.map(|(_, own)| own.child.clone()).collect();
+        waiting.sort_by(C::order);
         waiting
     }
 
     /// The keys at which there is a place.
     pub fn awaited(&self) -> Vec<KeyNode> {
-        let waits = self.own.iter().filter(|(_, own)| own.is().waits());
+        let waits = self.own.iter().filter(|(_, own)| own.part.is_place());
         let mut nodes: Vec<KeyNode> = Vec::new();
         for ((node, _), _) in waits {
             if !nodes.contains(node) {
@@ -203,13 +290,8 @@ impl<O: OwnRequest> OwnRequests<O> {
     }
 
     /// A place has become a hold. `None`: it is no place any more.
-    pub fn hand_over(
-        &mut self,
-        node: &KeyNode,
-        child: &O::Child,
-        now: Instant,
-    ) -> Option<HandOver> {
-        let part = self.same(node, child)?.part();
+    pub fn hand_over(&mut self, node: &KeyNode, child: &C, now: Instant) -> Option<HandOver> {
+        let part = &mut self.same(node, child)?.part;
         let place = *part;
         let OwnPart::Waits {
             first_lease,
@@ -230,11 +312,11 @@ impl<O: OwnRequest> OwnRequests<O> {
     }
 
     /// Nobody was told of that hold. It is a place again, unless it has asked itself meanwhile.
-    pub fn take_back(&mut self, node: &KeyNode, child: &O::Child, handed: &HandOver) {
+    pub fn take_back(&mut self, node: &KeyNode, child: &C, handed: &HandOver) {
         if let Some(own) = self.same(node, child)
-            && own.is() == handed.hold
+            && own.part == handed.hold
         {
-            *own.part() = handed.place;
+            own.part = handed.place;
         }
     }
 
@@ -242,21 +324,24 @@ impl<O: OwnRequest> OwnRequests<O> {
     pub fn prolong(
         &mut self,
         node: &KeyNode,
-        child: &O::Child,
+        child: &C,
         now: Instant,
         ends: Instant,
-    ) -> Option<&mut O> {
+    ) -> Option<&mut OwnRequest<C, D>> {
         let own = self.same(node, child)?;
-        match own.is() {
-            OwnPart::Holds(before) if before > now => *own.part() = own.is().held_until(ends),
+        match own.part {
+            OwnPart::Holds(before) if before > now => own.part = own.part.held_until(ends),
             OwnPart::Holds(_) | OwnPart::Waits { .. } => return None,
         }
         Some(own)
     }
 
-    /// When this hold ends.
-    pub fn end_of(&mut self, node: &KeyNode, child: &O::Child) -> Option<Instant> {
-        match self.same(node, child)?.is() {
+    /// When this child ends: a hold of this client, or what stays taken after a release.
+    pub fn end_of(&mut self, node: &KeyNode, child: &C) -> Option<Instant> {
+        if child.is_kept() {
+            return self.kept.get(&node.child(child.name()))?.until;
+        }
+        match self.same(node, child)?.part {
             OwnPart::Holds(ends) => Some(ends),
             OwnPart::Waits { .. } => None,
         }
@@ -264,13 +349,18 @@ impl<O: OwnRequest> OwnRequests<O> {
 
     /// When the next one ends.
     pub fn next_end(&self) -> Option<Instant> {
-        self.all().filter_map(|own| own.is().ends()).min()
+        let own = self.all().filter_map(|own| own.part.end());
+        own.chain(self.kept.values().filter_map(|kept| kept.until))
+            .min()
     }
 
     /// Removes those that have ended.
-    pub fn take_ended(&mut self, now: Instant) -> Vec<(KeyNode, O)> {
-        let has_ended = |own: &mut O| own.is().ends().is_some_and(|ends| ends <= now);
-        let ended = self.own.extract_if(|_, own| has_ended(own));
-        ended.map(|((node, _), own)| (node, own)).collect()
+    pub fn take_ended(&mut self, now: Instant) -> Vec<EndedRequest<C, D>> {
+        let has_ended = |ends: Option<Instant>| ends.is_some_and(|ends| ends <= now);
+        let own = self.own.extract_if(|_, own| has_ended(own.part.end()));
+        let own = own.map(|((node, _), own)| EndedRequest::Own(node, own));
+        let kept = self.kept.extract_if(|_, kept| has_ended(kept.until));
+        own.chain(kept.map(|(path, kept)| EndedRequest::Kept(path, kept.revision)))
+            .collect()
     }
 }

@@ -24,6 +24,11 @@ pub trait RankedRequest {
     /// It was released, and the lock stays taken for a while.
     fn is_kept(&self) -> bool;
 
+    /// It is another library's. Its owner stands for its name.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
     /// Whether it can hold the lock at all.
     fn is_able(&self) -> bool {
         true
@@ -31,10 +36,13 @@ pub trait RankedRequest {
 
     /// For those who ask who holds the lock.
     fn holder(&self) -> FoundHolder {
-        FoundHolder::Owner {
-            owner: self.owner(),
-            kept: self.is_kept(),
-            permits: self.permits().map(|permits| permits.count),
+        match self.is_foreign() {
+            true => FoundHolder::Foreign(self.name().to_owned()),
+            false => FoundHolder::Owner {
+                owner: self.owner(),
+                kept: self.is_kept(),
+                permits: self.permits().map(|permits| permits.count),
+            },
         }
     }
 }

@@ -1,11 +1,11 @@
-//! [`Inner::acquire`]: a key in the lock's queue, and what its place means.
+//! [`EtcdEngine::acquire`]: a key in the lock's queue, and what its place means.
 //!
 //! Most locks are free. So the first transaction takes a lock of which there is nothing, and reads
 //! what there is otherwise. Only who waits, or takes a part of a lock, sends a second one.
 
 use std::sync::Arc;
 
-use lock_store::ordered::{KeyNode, OwnPart, text_of};
+use lock_store::ordered::{EngineQueue, KeyNode, OrderedEngine, OwnPart, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
@@ -14,10 +14,9 @@ use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
 use crate::given_up::GivenUp;
-use crate::holds::Own;
 use crate::names::{self, Child};
-use crate::rank::Listing;
-use crate::store::{Carried, Inner, base_of, reads_with_base};
+use crate::rank::{Listing, OwnDetails};
+use crate::store::{Carried, EtcdEngine, base_of, reads_with_base};
 use crate::wire;
 
 /// How often a lease is asked for that is gone before it is used.
@@ -31,7 +30,7 @@ pub(crate) struct AskingRequest<'r> {
     pub(crate) sent: Instant,
 }
 
-impl Inner {
+impl EtcdEngine {
     pub(crate) async fn acquire(
         &self,
         live: &Arc<Live>,
@@ -57,7 +56,11 @@ impl Inner {
         let is_known = self.holds.lock().get(node, owner).is_some();
         if is_known {
             let listing = self.list(live, node).await?;
-            if self.find(&listing, owner, request.claim.permits).is_some() {
+            if listing
+                .claimed(owner, request.claim.permits)
+                .next()
+                .is_some()
+            {
                 return self.settle(live, asking, listing, true).await;
             }
         }
@@ -69,7 +72,7 @@ impl Inner {
             return Ok(Acquired::Conflict);
         }
         let permits = request.claim.permits;
-        if self.find(&listing, owner, permits).is_some() {
+        if listing.claimed(owner, permits).next().is_some() {
             return self.settle(live, asking, listing, true).await;
         }
         self.holds.lock().remove(node, owner);
@@ -116,9 +119,9 @@ impl Inner {
             let revision = taken.header.revision;
             let child = Child::new(&request.claim, revision, lease);
             taken.skip();
-            let mut listing = Listing::new(vec![child], revision, false);
-            listing.base = self.base_in(&mut taken)?;
-            return Ok((true, listing));
+            let base = self.base_in(&mut taken)?;
+            let source = TokenSource { revision, base };
+            return Ok((true, Listing::new(vec![child], source, false)));
         }
         Err(Fault::Unreadable)
     }
@@ -178,19 +181,19 @@ impl Inner {
     ) -> Carried<Acquired> {
         let (node, request) = (&asking.node, asking.request);
         let claim = &request.claim;
-        let Some(child) = self.find(&listing, claim.owner, claim.permits) else {
+        let Some(child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
             return Ok(Acquired::Conflict);
         };
         if listing.is_foreign {
             return self.undo(live, asking, &child, Acquired::Conflict).await;
         }
-        let rank = listing.rank(child.permits, Some(child.place));
+        let rank = listing.rank(child.permits, Some(&child));
         let obstacle = match &rank.standing {
             ChildStanding::OtherKind => {
                 return self.undo(live, asking, &child, Acquired::Conflict).await;
             }
             ChildStanding::Holds => {
-                let held = self.hold(live, asking, &child, listing.source()).await?;
+                let held = self.hold(live, asking, &child, listing.read).await?;
                 return Ok(match held {
                     Some(mut granted) => {
                         granted.limit = rank.limit;
@@ -204,8 +207,9 @@ impl Inner {
         if request.queue != Queue::Join && !was_there {
             return self.undo(live, asking, &child, rank.busy(false)).await;
         }
-        self.wait(node, request, &child);
-        self.watch(live, node, child.permits, obstacle, listing.revision);
+        self.note_place(node, request, &child, OwnDetails::default());
+        self.watch(live, node, child.permits, obstacle, &listing.read)
+            .await?;
         Ok(rank.busy(true))
     }
 
@@ -240,15 +244,10 @@ impl Inner {
                     own.child = child.clone();
                     own.part = own.part.held_until(ends);
                 }
-                None => holds.put(
-                    node,
-                    Own {
-                        child: child.clone(),
-                        part: OwnPart::Holds(ends),
-                        end_sent: false,
-                        window: None,
-                    },
-                ),
+                None => {
+                    let part = OwnPart::Holds(ends);
+                    holds.put(node, child.clone(), part, OwnDetails::default());
+                }
             }
         }
         self.ends.notify_one();
@@ -286,25 +285,5 @@ impl Inner {
         let until = until.unwrap_or(asking.sent);
         granted.until = (until < asking.sent + trusted(request.lease)).then_some(until);
         Ok(Some(granted))
-    }
-
-    /// Notes the place.
-    fn wait(&self, node: &KeyNode, request: &Acquire, child: &Child) {
-        let part = OwnPart::place_of(request, self.clock.now());
-        let mut holds = self.holds.lock();
-        match holds.same(node, child) {
-            Some(own) => own.part = part,
-            None => holds.put(
-                node,
-                Own {
-                    child: child.clone(),
-                    part,
-                    end_sent: false,
-                    window: None,
-                },
-            ),
-        }
-        drop(holds);
-        self.ends.notify_one();
     }
 }

@@ -363,6 +363,10 @@ impl LiveConnection for Live {
     fn server(&self) -> &str {
         &self.server
     }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
 }
 
 /// A lease that is not there.

@@ -1,153 +1,126 @@
-//! The operations of the contract.
+//! What is etcd's own, of an engine whose servers keep the requests in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::ordered::{self, Connecting, KeyNode, OrderedEngine, gone};
 use lock_store::{
-    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Fenced, Finished, FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Capabilities, Finished, Instant, Lingers, LockKey, StoreError,
 };
 
+use crate::base::TokenSource;
 use crate::connection::Live;
-use crate::store::EtcdStore;
+use crate::errors::{of_status, strange};
+use crate::given_up::GivenUp;
+use crate::grpc::Status;
+use crate::names::{self, Child};
+use crate::rank::{Listing, OwnDetails};
+use crate::store::{Carried, EtcdEngine, reads_with_base, revoke};
 use crate::together::MOST;
 
-impl Store for EtcdStore {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.acquire(&live, &request, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
+impl OrderedEngine for EtcdEngine {
+    // A call in flight keeps the order of its owner.
+    const ALL_GO_ON: bool = true;
 
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.renew(&live, &holds, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
+    type Live = Live;
+    type Refusal = Status;
+    type Child = Child;
+    type Details = OwnDetails;
+    type Read = TokenSource;
+    type Progress = GivenUp;
 
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.acquire_all(&live, &requests, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
-
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.fence(&live, &claim, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.release(&live, &requests, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
-
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.shrink(&live, &claim, permits, &given_up).await;
-            me.carry_out(by, carried).await
-        })
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let carried = async |live: Arc<_>| me.abandon(&live, &request, &given_up).await;
-            let abandoned = me.carry_out(by, carried).await;
-            if abandoned.is_err() {
-                me.keep_undoing(request);
-            }
-            abandoned
-        })
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(async move {
-            let key = &key;
-            let inspect = async |live: Arc<_>| self.0.inspect(&live, key).await;
-            self.carry_out(by, inspect).await
-        })
-    }
-
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(async move {
-            let key = &key;
-            let holders = async |live: Arc<_>| self.0.holders(&live, key).await;
-            self.carry_out(by, holders).await
-        })
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(async move {
-            let key = &key;
-            let end = async |live: Arc<_>| self.0.force_release(&live, key).await;
-            self.carry_out(by, end).await
-        })
+    fn connecting(&self) -> &Connecting<Live> {
+        &self.session.connecting
     }
 
     fn capabilities(&self) -> Capabilities {
         capabilities(self.settings.session)
     }
 
-    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        Box::pin(async move {
-            let message = &message;
-            let tell = async |live: Arc<_>| self.0.tell(&live, to, message).await;
-            let told = self.carry_out(by, tell).await;
-            told.map(|told| told.value).map_err(|failure| failure.error)
-        })
+    fn node(&self, key: &LockKey) -> KeyNode {
+        names::of_key(&self.settings.prefix, &self.namespace, key)
     }
 
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            // A reading that a majority of the members stands behind.
-            let ping = async |live: Arc<Live>| {
-                let read = live.txn(Vec::new(), Vec::new(), Vec::new(), None);
-                read.await.map(drop)
-            };
-            self.carry_out(by, ping).await
-        })
+    fn refusal(why: Option<Status>, server: &str) -> StoreError {
+        why.map_or_else(|| strange(server), |why| of_status(&why, server))
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(async move { self.session.connecting.live(by).await.map(drop) })
+    fn trusted_until(&self, _: &Live, child: &Child) -> Option<Instant> {
+        self.session.leases.trusted_until(child.lease)
     }
 
-    fn is_connected(&self) -> bool {
-        self.session.connecting.live_now().is_some()
+    async fn acquire(
+        &self,
+        live: &Arc<Live>,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Acquired> {
+        self.acquire(live, request, given_up).await
     }
 
-    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(async move { self.0.servers(&self.transport, by).await })
+    async fn acquire_all(
+        &self,
+        live: &Arc<Live>,
+        requests: &[Acquire],
+        given_up: &GivenUp,
+    ) -> Carried<AcquiredAll> {
+        self.acquire_all(live, requests, given_up).await
     }
 
-    fn link(&self) -> Link {
-        self.session.connecting.link()
+    /// A reading that a majority of the members stands behind.
+    async fn ping(&self, live: &Arc<Live>) -> Carried<()> {
+        let read = live.txn(Vec::new(), Vec::new(), Vec::new(), None);
+        read.await.map(drop)
     }
 
+    /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more,
+    /// ends the leases, and waits for the servers' word.
     fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(async move { self.0.finish(by).await })
+        Box::pin(async move {
+            self.burials.finish(by).await;
+            if self.holds.lock().all().any(|own| !own.part.is_place()) {
+                return;
+            }
+            if let Some(live) = self.session.connecting.live_now() {
+                let revoked = self.unheld().into_iter().map(|id| {
+                    let live = Arc::clone(&live);
+                    async move { revoke(&live, id).await }
+                });
+                let all = futures_util::future::join_all(revoked);
+                self.session.close();
+                let _ = self.clock.by(by, all).await;
+                live.end(gone(&live.server, "the client is closed"));
+            }
+        })
     }
 
     fn close(&self) {
-        self.0.close();
+        if let Some(live) = self.session.connecting.live_now() {
+            let unheld = self.unheld();
+            self.clock.spawn(async move {
+                for id in unheld {
+                    revoke(&live, id).await;
+                }
+                live.end(gone(&live.server, "the client is closed"));
+            });
+        }
+        self.session.close();
+        self.ends.notify_one();
     }
 
-    fn is_closed(&self) -> bool {
-        self.session.connecting.is_closed()
+    async fn list(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let sent = self.clock.now();
+        let read = live.txn(Vec::new(), reads_with_base(node), Vec::new(), None);
+        self.listing(node, &mut read.await?, sent)
+    }
+
+    async fn delete_child(&self, live: &Arc<Live>, node: &KeyNode, child: &Child) -> Carried<bool> {
+        self.delete(live, node, child, None).await
+    }
+
+    /// A lease is over, and all that was under it.
+    fn forget_session(&self, lease: i64) {
+        self.holds.lock().retain(|own| own.child.lease != lease);
     }
 }
 
@@ -156,19 +129,10 @@ const LATE: Duration = Duration::from_secs(10);
 
 /// What etcd can do, if sessions last so long.
 pub(crate) fn capabilities(session: Duration) -> Capabilities {
-    let mut can = Capabilities::all();
-    let no_clock = "rate limiters are not available on etcd, whose servers show no clock; use \
-                    another engine for them";
-    can.rate = Ability::no(no_clock);
-    can.exact_rate = Ability::no(no_clock);
-    can.latch = Ability::no(
-        "latches are not available on etcd, whose servers show no clock to end them by; use \
-         another engine for them",
-    );
+    let mut can = ordered::capabilities("etcd");
     can.most_keys = Some(MOST);
     can.lingers = Lingers::Lease;
     // What is under way in a session ends with it. Servers may grant a longer one than asked for.
     can.late = Some(session.max(LATE));
-    can.fails_over = true;
     can
 }

@@ -5,49 +5,19 @@
 
 use std::sync::Arc;
 
-use lock_store::{Acquire, Instant};
+use lock_store::Instant;
+use lock_store::ordered::{EndedRequest, EngineEnds, OwnRequest};
 
 use crate::errors::Fault;
-use crate::given_up::GivenUp;
-use crate::holds::EndedKey;
-use crate::store::{Carried, Inner};
+use crate::names::Child;
+use crate::rank::OwnDetails;
+use crate::store::{Carried, EtcdEngine};
 use crate::wire;
 
-impl Inner {
-    /// Ends what is over, until the client is closed.
-    pub(crate) async fn end_in_time(self: Arc<Self>) {
-        while !self.session.connecting.is_closed() {
-            let changed = self.ends.notified();
-            let next = self.holds.lock().next_end();
-            match next {
-                None => changed.await,
-                Some(at) => {
-                    let _ = self.clock.by(at, changed).await;
-                }
-            }
-            let ended = self.holds.lock().take_ended(self.clock.now());
-            for key in ended {
-                self.bury(key);
-            }
-        }
-    }
+/// What is over, and is to be deleted.
+pub(crate) type EndedKey = EndedRequest<Child, OwnDetails>;
 
-    /// Undoes an acquire, in a task, as often as it takes. The engine tries that until a lease
-    /// would have ended, but what it leaves here lasts for as long as the client does.
-    pub(crate) fn keep_undoing(self: &Arc<Self>, request: Acquire) {
-        let (me, owner) = (Arc::clone(self), request.claim.owner);
-        let request = Arc::new(request);
-        self.burials.undo(owner, move |by| {
-            let (me, request) = (Arc::clone(&me), Arc::clone(&request));
-            async move {
-                let abandon =
-                    async |live: Arc<_>| me.abandon(&live, &request, &GivenUp::default()).await;
-                let is_closed = me.session.connecting.is_closed();
-                is_closed || me.carry_out(by, abandon).await.is_ok()
-            }
-        });
-    }
-
+impl EngineEnds for EtcdEngine {
     /// Deletes a key, in a task, as often as it takes, unless it is another by now.
     fn bury(self: &Arc<Self>, key: EndedKey) {
         let (me, key) = (Arc::clone(self), Arc::new(key));
@@ -60,20 +30,18 @@ impl Inner {
         };
         self.burials.repeat(attempt, || {});
     }
+}
 
+impl EtcdEngine {
     async fn try_to_bury(&self, key: &EndedKey, by: Instant) -> Carried<()> {
-        let live = self
-            .session
-            .connecting
-            .live(by)
-            .await
-            .map_err(Fault::Lost)?;
+        let live = self.session.connecting.live(by).await;
+        let live = live.map_err(Fault::Lost)?;
         match key {
-            EndedKey::Request(node, child) => {
+            EndedKey::Own(node, OwnRequest { child, .. }) => {
                 // After what its owner has asked for: that may have revived it.
                 let flight = Arc::new(live.begin(vec![child.owner]).await);
-                let own = self.holds.lock().get(node, child.owner).cloned();
-                if own.is_none_or(|own| own.child.made != child.made) {
+                let is_back = self.holds.lock().same(node, child).is_some();
+                if !is_back {
                     self.delete(&live, node, child, Some(&flight)).await?;
                 }
             }

@@ -1,20 +1,18 @@
 //! What the servers say about themselves, and what of it endangers locks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
-use lock_store::ordered::{gone, silent};
-use lock_store::{Clock, Finding, Host, Instant, Role, ServerHealth, StoreError};
+use lock_store::ordered::{EngineServers, gone};
+use lock_store::{Clock, Finding, Host, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
-use tokio::task::JoinSet;
 
 use crate::connection::Live;
 use crate::dial::error_of;
 use crate::errors::{Fault, strange};
 use crate::grpc::{CallError, Channel};
-use crate::store::Inner;
+use crate::store::EtcdEngine;
 use crate::transport::Transport;
 use crate::wire::{
     AlarmReply, AlarmRequest, RangeReply, RangeRequest, StatusReply, StatusRequest, path,
@@ -24,7 +22,7 @@ use crate::wire::{
 const LONGEST: u64 = 1 << 20;
 /// Unless `--quota-backend-bytes` says it.
 const QUOTA: i64 = 2 << 30;
-/// A cluster with so many revisions has been compacted, if it ever is.
+/// A cluster with more revisions has been compacted, if it ever is.
 const MANY: i64 = 100_000;
 /// The alarm of a full quota.
 const NO_SPACE: i32 = 1;
@@ -32,66 +30,41 @@ const NO_SPACE: i32 = 1;
 /// that its successor has prolonged (etcd's issue 15247). No version of 3.4 is known to be mended.
 const REVOKES_NO_MORE: (u32, u32, u32) = (3, 5, 13);
 
-impl Inner {
-    pub(crate) async fn servers(
-        &self,
-        transport: &Transport,
-        by: Instant,
-    ) -> Result<Vec<ServerHealth>, StoreError> {
-        let live = self.session.connecting.live(by).await?;
-        let of_cluster = self.clock.by(by, self.of_cluster(&live)).await;
-        let of_cluster = of_cluster.unwrap_or_default();
-        let ask = |host: &Host| {
-            let host = host.clone();
-            let token = live.identity.token();
-            async move {
-                let sent = self.clock.now();
-                // On the client's own runtime: who asks may have none.
-                let asked = ask(self.clock.clone(), transport.clone(), host.clone(), token);
-                let mut running = JoinSet::new();
-                running.spawn_on(asked, self.clock.handle());
-                let answer = self.clock.by(by, running.join_next()).await;
-                let round_trip = self.clock.now() - sent;
-                let answer = answer.flatten().and_then(Result::ok);
-                let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
-                (host, answer, round_trip)
-            }
-        };
-        let hosts = &self.settings.hosts;
-        let answers = futures_util::future::join_all(hosts.iter().map(ask)).await;
-        let mut servers = Vec::new();
-        for (host, answer, round_trip) in answers {
-            let mut health = ServerHealth::new(host.to_string());
-            health.reconnects = self.session.connecting.reconnects();
-            if live.server == health.address {
-                health.connected_for = self.clock.now() - live.since;
-                health.findings.extend(of_cluster.iter().cloned());
-                health.findings.extend(self.about_session());
-            }
-            match answer {
-                Ok(answer) => describe(&mut health, &answer, round_trip),
-                Err(error) => {
-                    let reason = error.detail().to_owned();
-                    health.findings.push(Finding::no_answer(reason));
-                }
-            }
-            servers.push(health);
-        }
-        Ok(servers)
+impl EngineServers for EtcdEngine {
+    type Said = MemberSaid;
+
+    fn hosts(&self) -> &[Host] {
+        &self.settings.hosts
     }
 
-    fn about_session(&self) -> Option<Finding> {
-        let (asked, granted) = (self.settings.session, self.session.granted()?);
-        (granted > asked).then(|| {
-            Finding::other(format!(
+    fn ask(
+        &self,
+        live: &Live,
+        host: Host,
+    ) -> impl Future<Output = Result<MemberSaid, StoreError>> + Send + use<> {
+        let token = live.identity.token();
+        ask(self.clock.clone(), self.transport.clone(), host, token)
+    }
+
+    async fn about_session(&self, live: &Arc<Live>) -> Vec<Finding> {
+        let mut findings = self.of_cluster(live).await;
+        let asked = self.settings.session;
+        if let Some(granted) = self.session.granted().filter(|granted| *granted > asked) {
+            findings.push(Finding::other(format!(
                 "its sessions last at least {granted:?}, and the URL asks for {asked:?}: the \
                  places of a process that has died keep others waiting for longer; lower its \
                  `--election-timeout`"
-            ))
-        })
+            )));
+        }
+        findings
     }
 
-    /// What all members have in common.
+    fn describe(health: &mut ServerHealth, said: &MemberSaid) {
+        describe(health, said);
+    }
+}
+
+impl EtcdEngine {
     async fn of_cluster(&self, live: &Arc<Live>) -> Vec<Finding> {
         let mut findings = Vec::new();
         if let Ok(reply) = live
@@ -131,7 +104,7 @@ impl Inner {
 }
 
 /// What one member says.
-struct MemberSaid {
+pub(crate) struct MemberSaid {
     /// `None`: this user may not know.
     status: Option<StatusReply>,
     metrics: String,
@@ -208,9 +181,8 @@ fn about_revoking(version: &str) -> Option<Finding> {
     })
 }
 
-fn describe(health: &mut ServerHealth, said: &MemberSaid, round_trip: Duration) {
+fn describe(health: &mut ServerHealth, said: &MemberSaid) {
     let MemberSaid { status, metrics } = said;
-    health.round_trip = round_trip;
     let leads = status.as_ref().map(|status| status.leader != 0);
     health.role = match leads {
         Some(true) => Role::Master,

@@ -3,16 +3,15 @@
 //! The engine undoes an operation that was dropped. What undoes it waits until the calls of its
 //! owner are over ([`OwnerFlight`]). So nothing may begin after the drop.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lock_store::ordered::in_a_task;
-use lock_store::{Answer, Failure, Owner, StoreFuture};
+use lock_store::Owner;
+use lock_store::ordered::OperationProgress;
 
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
-use crate::store::{Carried, EtcdStore};
+use crate::store::Carried;
 
 /// Whether the caller of an operation has given it up.
 #[derive(Clone, Debug, Default)]
@@ -33,16 +32,8 @@ impl GivenUp {
     }
 }
 
-impl EtcdStore {
-    /// Carries an operation out in a task of the client.
-    pub(crate) fn in_a_task<T, F>(&self, operation: impl FnOnce(GivenUp) -> F) -> StoreFuture<'_, T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
-    {
-        let given_up = GivenUp::default();
-        let running = operation(given_up.clone());
-        let give_up = move || given_up.0.store(true, Ordering::Release);
-        in_a_task(&self.session.connecting, give_up, running)
+impl OperationProgress for GivenUp {
+    fn give_up(&self) {
+        self.0.store(true, Ordering::Release);
     }
 }

@@ -35,7 +35,7 @@ struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LeaseUse {
     Session,
-    /// Holds, for which it lasts so many seconds.
+    /// Holds, for which it lasts this number of seconds.
     Holds(u64),
     /// What stays taken after the release of this owner.
     Kept(Owner),

@@ -16,9 +16,7 @@
 //! the crates `h2` and `prost`, but it is off on many servers, and its watches are not cancelled
 //! one by one.
 
-mod access;
 mod acquire;
-mod admin;
 mod base;
 mod connection;
 mod contract;
@@ -28,7 +26,6 @@ mod errors;
 mod findings;
 mod given_up;
 mod grpc;
-mod holds;
 mod leases;
 mod mailbox;
 mod names;
@@ -46,5 +43,4 @@ mod url;
 mod waiting;
 mod wire;
 
-pub use self::access::Access;
 pub use self::open::open;

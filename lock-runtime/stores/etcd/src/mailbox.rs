@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use lock_store::ordered::EngineMail;
 use lock_store::{ClientId, ClientMessage, Letter};
 
 use crate::connection::{Live, Watch, WatchedChange};
-use crate::errors::Fault;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, EtcdEngine};
 use crate::wire::{self, Op, PutRequest, RequestOp};
 
 /// Beside the namespaces. No escaped name is like it.
@@ -16,10 +16,9 @@ const MAIL: &str = "%mail";
 /// The key that says that a client listens.
 const HERE: &str = "here";
 
-impl Inner {
-    /// What the keys for this client's messages begin with.
-    pub(crate) fn mailbox_of(&self, client: ClientId) -> String {
-        format!("{}{MAIL}/{:032x}/", self.settings.prefix, client.0)
+impl EngineMail for EtcdEngine {
+    fn mailbox(&self) -> String {
+        self.mailbox_of(self.client)
     }
 
     /// Says that the client listens. Over each connection anew.
@@ -47,24 +46,13 @@ impl Inner {
             let name = String::from_utf8_lossy(&kv.key);
             let delete = vec![wire::delete(&name)];
             live.txn(Vec::new(), delete, Vec::new(), None).await?;
-            let message = Letter::read(&kv.value);
-            let message = message.and_then(|letter| letter.message_for(&self.namespace));
-            if let Some(message) = message
-                && let Some(listener) = self.listener.upgrade()
-            {
-                listener.on_message(message);
-            }
+            self.deliver(&kv.value);
         }
         Ok(())
     }
 
     /// True if that client listens.
-    pub(crate) async fn tell(
-        &self,
-        live: &Arc<Live>,
-        to: ClientId,
-        message: &ClientMessage,
-    ) -> Carried<bool> {
+    async fn tell(&self, live: &Arc<Live>, to: ClientId, message: &ClientMessage) -> Carried<bool> {
         let below = self.mailbox_of(to);
         let here = vec![wire::get(&format!("{below}{HERE}"))];
         let mut read = live.txn(Vec::new(), here, Vec::new(), None).await?;
@@ -85,22 +73,11 @@ impl Inner {
         live.txn(Vec::new(), put, Vec::new(), None).await?;
         Ok(true)
     }
+}
 
-    /// Listens, or collects what has come, in a task.
-    pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
-        let me = Arc::clone(self);
-        self.clock.spawn(async move {
-            let Some(live) = me.session.connecting.live_now() else {
-                return;
-            };
-            let minded = match is_new {
-                true => me.listen(&live).await,
-                false => me.collect(&live).await,
-            };
-            if let Err(Fault::Refused(status)) = minded {
-                let why = status.message;
-                tracing::debug!(why, "no messages from other clients can be heard");
-            }
-        });
+impl EtcdEngine {
+    /// What the keys for this client's messages begin with.
+    pub(crate) fn mailbox_of(&self, client: ClientId) -> String {
+        format!("{}{MAIL}/{:032x}/", self.settings.prefix, client.0)
     }
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lock_store::ordered::{Burials, Looks, SessionMembers};
-use lock_store::{ConfigError, Mutex, Store, StoreContext};
-use tokio::sync::{Notify, mpsc};
+use lock_store::ordered::{OrderedClient, OrderedStore, SessionMembers};
+use lock_store::{Access, ConfigError, Store, StoreContext};
+use tokio::sync::mpsc;
 
-use crate::access::Access;
 use crate::connection::LoginToken;
 use crate::dial::Dialer;
 use crate::names;
 use crate::session::{Session, key_of};
-use crate::store::{EtcdStore, Inner};
+use crate::store::EtcdEngine;
 use crate::transport::Transport;
 use crate::url;
 
@@ -20,52 +19,37 @@ use crate::url;
 ///
 /// # Errors
 /// For a bad URL, and for settings that contradict it or can't be read. That the servers can't be
-/// used is told by [`Store::connected`] and by each request.
+/// used is told by [`Store::await_connection`] and by each request.
 pub fn open(
     url: &str,
     context: StoreContext,
     access: &Access,
 ) -> Result<Arc<dyn Store>, ConfigError> {
-    let StoreContext {
-        namespace,
-        client,
-        listener,
-        clock,
-        timeouts,
-        ..
-    } = context;
     let settings = Arc::new(url::read(url, access)?);
     let transport = Transport::new(&settings, access)?;
+    let common = OrderedClient::new(&context);
     let (sender, news) = mpsc::unbounded_channel();
-    let own = names::of_namespace(&settings.prefix, &namespace);
-    let key = key_of(&names::helpers(&own), client);
+    let own = names::of_namespace(&settings.prefix, &context.namespace);
+    let key = key_of(&names::helpers(&own), context.client);
     let identity = LoginToken::new(settings.user.clone(), access.provider.clone());
+    let limit = context.timeouts.connect;
     let dialer = Dialer {
         settings: Arc::clone(&settings),
         transport: transport.clone(),
         identity: Arc::new(identity),
         probe: key.clone(),
-        clock: clock.clone(),
-        members: SessionMembers::new(settings.hosts.clone(), client, timeouts.connect),
+        clock: context.clock.clone(),
+        members: SessionMembers::new(settings.hosts.clone(), context.client, limit),
     };
-    let session = Arc::new(Session::new(dialer, key, listener.clone(), sender));
-    clock.spawn(Arc::clone(&session).run());
-    let inner = Arc::new(Inner {
+    let session = Arc::new(Session::new(dialer, key, context.listener, sender));
+    context.clock.spawn(Arc::clone(&session).run());
+    let engine = EtcdEngine {
+        common,
         session,
         settings,
         transport,
-        clock: clock.clone(),
-        client,
-        namespace,
-        listener,
-        holds: Mutex::default(),
-        ends: Notify::new(),
-        burials: Burials::new(clock.clone()),
-        looks: Looks::default(),
         granting: tokio::sync::Mutex::default(),
         letters: AtomicU64::new(0),
-    });
-    clock.spawn(Arc::clone(&inner).attend(news));
-    clock.spawn(Arc::clone(&inner).end_in_time());
-    Ok(Arc::new(EtcdStore(inner)))
+    };
+    Ok(Arc::new(OrderedStore::begin(Arc::new(engine), news)))
 }

@@ -1,65 +1,36 @@
-//! Who holds a key and who waits, by the keys of its requests in their order.
+//! Who holds a key and who waits, by the keys of its requests in their order, and what this client
+//! knows of its own.
 
 use std::cmp::Ordering;
 
-use lock_store::ordered::PlacedRequest;
-use lock_store::rules::{self, Rank, RankedRequest};
-use lock_store::{LockFound, Owner, Permits};
+use lock_store::ordered::{self, OwnRequest, PlacedRequest};
+use lock_store::rules::RankedRequest;
+use lock_store::{Owner, Permits};
 
-use crate::base::{Base, TokenSource};
-use crate::names::{Child, ChildPlace};
+use crate::base::TokenSource;
+use crate::names::Child;
 
-/// The requests for a key, in their order.
+/// The requests for a key, when they were read, and the base of tokens then.
+pub(crate) type Listing = ordered::Listing<Child, TokenSource>;
+
+/// The tokens of one revision, of which there are [`WINDOW`](crate::base::WINDOW).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RevisionWindow {
+    pub(crate) first: u64,
+    pub(crate) used: u32,
+}
+
+/// What is known of a child of ours.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listing {
-    pub(crate) children: Vec<Child>,
-    /// When it was read.
-    pub(crate) revision: i64,
-    /// The base of tokens at that revision, unless that must be made or raised.
-    pub(crate) base: Option<Base>,
-    /// There is something that is not ours.
-    pub(crate) is_foreign: bool,
+pub(crate) struct OwnDetails {
+    /// Its end was asked for. The answer may have been lost.
+    pub(crate) end_sent: bool,
+    /// `None`: it has had no token yet.
+    pub(crate) window: Option<RevisionWindow>,
 }
 
-impl Listing {
-    pub(crate) fn new(mut children: Vec<Child>, revision: i64, is_foreign: bool) -> Self {
-        children.sort_by(Child::order);
-        Self {
-            children,
-            revision,
-            base: None,
-            is_foreign,
-        }
-    }
-
-    /// What the tokens of those are made of who hold the key.
-    pub(crate) fn source(&self) -> TokenSource {
-        TokenSource {
-            revision: self.revision,
-            base: self.base,
-        }
-    }
-
-    /// The rank of a request with this place, or of one that comes now.
-    pub(crate) fn rank(&self, permits: Option<Permits>, place: Option<ChildPlace>) -> Rank {
-        let is_before = |child: &&Child| place.is_none_or(|me| child.place < me);
-        let before: Vec<&Child> = self.children.iter().filter(is_before).collect();
-        rules::rank(&before, permits, true, false)
-    }
-
-    /// The children that hold the key.
-    pub(crate) fn holding(&self) -> &[Child] {
-        rules::holding(&self.children)
-    }
-
-    pub(crate) fn found(&self) -> LockFound {
-        rules::found(&self.children)
-    }
-
-    pub(crate) fn named(&self, name: &str) -> Option<&Child> {
-        self.children.iter().find(|child| child.name == name)
-    }
-}
+/// A child of ours.
+pub(crate) type Own = OwnRequest<Child, OwnDetails>;
 
 impl RankedRequest for Child {
     fn name(&self) -> &str {
@@ -80,6 +51,8 @@ impl RankedRequest for Child {
 }
 
 impl PlacedRequest for Child {
+    const SIGNALS: bool = false;
+
     fn is_same(&self, other: &Self) -> bool {
         self.made == other.made
     }

@@ -3,43 +3,23 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lock_store::ordered::{KeyNode, OwnPart};
-use lock_store::rules::{ChildStanding, is_part};
+use lock_store::ordered::{EngineHolds, KeyNode, OrderedEngine};
+use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
 use crate::given_up::GivenUp;
-use crate::holds::Own;
 use crate::names::{self, Child};
-use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::rank::{Listing, Own};
+use crate::store::{Carried, EtcdEngine};
 use crate::wire::{self, RequestOp};
 
 /// Fewer questions than a transaction may have.
 const AT_ONCE: usize = 100;
 
-impl Inner {
-    /// The hold of this claim, as far as this client knows.
-    fn held(&self, node: &KeyNode, claim: &Claim) -> Option<Own> {
-        let mut holds = self.holds.lock();
-        let own = holds.get(node, claim.owner)?;
-        let now = self.clock.now();
-        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
-        (is_held && is_part(own.child.permits, claim.permits)).then(|| own.clone())
-    }
-
-    async fn begin(
-        &self,
-        live: &Arc<Live>,
-        claim: &Claim,
-        given_up: &GivenUp,
-    ) -> Carried<(KeyNode, Arc<OwnerFlight>)> {
-        let flight = given_up.begin(live, vec![claim.owner]).await?;
-        Ok((self.node(&claim.key), flight))
-    }
-
-    pub(crate) async fn release(
+impl EngineHolds for EtcdEngine {
+    async fn release(
         &self,
         live: &Arc<Live>,
         requests: &[Release],
@@ -49,81 +29,7 @@ impl Inner {
         try_join_all(requests.iter().map(release)).await
     }
 
-    async fn release_one(
-        &self,
-        live: &Arc<Live>,
-        request: &Release,
-        given_up: &GivenUp,
-    ) -> Carried<Released> {
-        let (node, flight) = self.begin(live, &request.claim, given_up).await?;
-        let child = match self.held(&node, &request.claim) {
-            Some(own) => own.child,
-            // One whose making had an unknown outcome.
-            None => {
-                let listing = self.list(live, &node).await?;
-                match self.holding(&listing, &request.claim) {
-                    Some(child) => child,
-                    None => return Ok(Released::NotHeld),
-                }
-            }
-        };
-        let was_sent = self.note_end(&node, &child);
-        let ended = match request.keep.is_zero() {
-            true => self.delete(live, &node, &child, Some(&flight)).await?,
-            false => self.keep(live, &node, &child, request, &flight).await?,
-        };
-        self.holds.lock().forget(&node, &child);
-        Ok(said(ended || was_sent))
-    }
-
-    /// Notes that the end of a hold is sent. True if it was before, over another connection, and
-    /// nobody else can have ended it.
-    fn note_end(&self, node: &KeyNode, child: &Child) -> bool {
-        let mut holds = self.holds.lock();
-        let Some(own) = holds.same(node, child) else {
-            return false;
-        };
-        let was_sent = std::mem::replace(&mut own.end_sent, true);
-        let until = self.session.leases.trusted_until(own.child.lease);
-        was_sent && until.is_some_and(|until| until > self.clock.now())
-    }
-
-    /// Ends a hold, and keeps its lock taken for a while: by a key that outlives the client.
-    async fn keep(
-        &self,
-        live: &Arc<Live>,
-        node: &KeyNode,
-        child: &Child,
-        request: &Release,
-        flight: &Arc<OwnerFlight>,
-    ) -> Carried<bool> {
-        let keep = request.keep;
-        let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
-        let lease = self.lease_to_keep(live, child.owner, seconds).await?;
-        let path = node.child(&names::of_kept(child.owner, child.permits));
-        let value = names::value_at(child.permits, child.place);
-        let before = node.child(&child.name);
-        let same = vec![wire::made_by(&before, child.made)];
-        let both = vec![wire::delete(&before), wire::put(&path, &value, lease)];
-        let until = self.clock.now() + keep;
-        let kept = live.txn(same, both, Vec::new(), Some(flight)).await?;
-        if kept.succeeded {
-            let mut holds = self.holds.lock();
-            holds.keep(path, until, kept.header.revision);
-            drop(holds);
-            self.ends.notify_one();
-        }
-        Ok(kept.succeeded)
-    }
-
-    /// The child with which this claim is held.
-    fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
-        let child = self.find(listing, claim.owner, claim.permits)?;
-        let rank = listing.rank(child.permits, Some(child.place));
-        (rank.standing == ChildStanding::Holds).then_some(child)
-    }
-
-    pub(crate) async fn abandon(
+    async fn abandon(
         &self,
         live: &Arc<Live>,
         request: &Acquire,
@@ -132,18 +38,20 @@ impl Inner {
         let claim = &request.claim;
         let (node, flight) = self.begin(live, claim, given_up).await?;
         let listing = self.list(live, &node).await?;
-        let Some(child) = self.find(&listing, claim.owner, claim.permits) else {
+        let Some(child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
             self.holds.lock().remove(&node, claim.owner);
             return Ok(Released::NotHeld);
         };
-        let rank = listing.rank(child.permits, Some(child.place));
+        let rank = listing.rank(child.permits, Some(&child));
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
         self.holds.lock().remove(&node, claim.owner);
-        Ok(said(deleted && rank.standing == ChildStanding::Holds))
+        Ok(Released::of(
+            deleted && rank.standing == ChildStanding::Holds,
+        ))
     }
 
     /// One round trip: all are looked for together. Who needs a longer lease is written again.
-    pub(crate) async fn renew(
+    async fn renew(
         &self,
         live: &Arc<Live>,
         renewals: &[Renewal],
@@ -186,6 +94,170 @@ impl Inner {
             };
         }
         Ok(renewed)
+    }
+
+    async fn fence(&self, live: &Arc<Live>, claim: &Claim, given_up: &GivenUp) -> Carried<Fenced> {
+        let (node, flight) = self.begin(live, claim, given_up).await?;
+        let listing = self.list(live, &node).await?;
+        if listing.is_foreign {
+            return Ok(Fenced::Conflict);
+        }
+        let Some(own) = self.held(&node, claim) else {
+            return Ok(Fenced::Gone);
+        };
+        if listing.named(&own.child.name).is_none() {
+            self.holds.lock().forget(&node, &own.child);
+            return Ok(Fenced::Gone);
+        }
+        let is_shared = claim.permits.is_some();
+        let minted = self.mint(
+            live,
+            &node,
+            claim.owner,
+            1,
+            listing.read,
+            is_shared,
+            &flight,
+        );
+        Ok(match minted.await? {
+            Some((token, _)) => Fenced::Token(token),
+            None => Fenced::Gone,
+        })
+    }
+
+    /// The child gets another value, at the same place.
+    async fn shrink(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        permits: u32,
+        given_up: &GivenUp,
+    ) -> Carried<Released> {
+        let (node, flight) = self.begin(live, claim, given_up).await?;
+        let listing = self.list(live, &node).await?;
+        let mut rest = claim.clone();
+        if let Some(part) = &mut rest.permits {
+            part.count = permits.min(part.count);
+        }
+        // Before a repeat, or after one.
+        let child = [claim, &rest]
+            .into_iter()
+            .find_map(|claim| self.holding(&listing, claim));
+        let Some(mut child) = child else {
+            return Ok(Released::NotHeld);
+        };
+        let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
+            // As the servers have it: an earlier answer may have been lost.
+            if let Some(own) = self.holds.lock().same(&node, &child) {
+                own.child = child;
+            }
+            return Ok(Released::Released);
+        };
+        part.count = permits;
+        child.permits = Some(part);
+        let lease = child.lease;
+        let written = self.rewrite(live, &node, &child, lease, &flight).await?;
+        if written.is_some()
+            && let Some(own) = self.holds.lock().get(&node, child.owner)
+        {
+            own.child = child;
+        }
+        Ok(Released::of(written.is_some()))
+    }
+}
+
+impl EtcdEngine {
+    /// The hold of this claim, as far as this client knows.
+    fn held(&self, node: &KeyNode, claim: &Claim) -> Option<Own> {
+        let mut holds = self.holds.lock();
+        holds.held(node, claim, self.clock.now()).cloned()
+    }
+
+    async fn begin(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        given_up: &GivenUp,
+    ) -> Carried<(KeyNode, Arc<OwnerFlight>)> {
+        let flight = given_up.begin(live, vec![claim.owner]).await?;
+        Ok((self.node(&claim.key), flight))
+    }
+
+    async fn release_one(
+        &self,
+        live: &Arc<Live>,
+        request: &Release,
+        given_up: &GivenUp,
+    ) -> Carried<Released> {
+        let (node, flight) = self.begin(live, &request.claim, given_up).await?;
+        let child = match self.held(&node, &request.claim) {
+            Some(own) => own.child,
+            // One whose making had an unknown outcome.
+            None => {
+                let listing = self.list(live, &node).await?;
+                match self.holding(&listing, &request.claim) {
+                    Some(child) => child,
+                    None => return Ok(Released::NotHeld),
+                }
+            }
+        };
+        let was_sent = self.note_end(&node, &child);
+        let ended = match request.keep.is_zero() {
+            true => self.delete(live, &node, &child, Some(&flight)).await?,
+            false => self.keep(live, &node, &child, request, &flight).await?,
+        };
+        self.holds.lock().forget(&node, &child);
+        Ok(Released::of(ended || was_sent))
+    }
+
+    /// Notes that the end of a hold is sent. True if it was before, over another connection, and
+    /// nobody else can have ended it.
+    fn note_end(&self, node: &KeyNode, child: &Child) -> bool {
+        let mut holds = self.holds.lock();
+        let Some(own) = holds.same(node, child) else {
+            return false;
+        };
+        let was_sent = std::mem::replace(&mut own.details.end_sent, true);
+        let until = self.session.leases.trusted_until(own.child.lease);
+        was_sent && until.is_some_and(|until| until > self.clock.now())
+    }
+
+    /// Ends a hold, and keeps its lock taken for a while: by a key that outlives the client.
+    async fn keep(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: &Child,
+        request: &Release,
+        flight: &Arc<OwnerFlight>,
+    ) -> Carried<bool> {
+        let keep = request.keep;
+        let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
+        let lease = self.lease_to_keep(live, child.owner, seconds).await?;
+        let path = node.child(&names::of_kept(child.owner, child.permits));
+        let value = names::value_at(child.permits, child.place);
+        let before = node.child(&child.name);
+        let same = vec![wire::made_by(&before, child.made)];
+        let both = vec![wire::delete(&before), wire::put(&path, &value, lease)];
+        let until = self.clock.now() + keep;
+        let kept = live.txn(same, both, Vec::new(), Some(flight)).await?;
+        if kept.succeeded {
+            let mut holds = self.holds.lock();
+            holds.keep(path, Some(until), kept.header.revision);
+            drop(holds);
+            self.ends.notify_one();
+        }
+        Ok(kept.succeeded)
+    }
+
+    /// The child with which this claim is held.
+    fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
+        let child = listing
+            .claimed(claim.owner, claim.permits)
+            .next()
+            .cloned()?;
+        let rank = listing.rank(child.permits, Some(&child));
+        (rank.standing == ChildStanding::Holds).then_some(child)
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.
@@ -244,73 +316,6 @@ impl Inner {
             None => Renewed::Gone,
         }
     }
-
-    pub(crate) async fn fence(
-        &self,
-        live: &Arc<Live>,
-        claim: &Claim,
-        given_up: &GivenUp,
-    ) -> Carried<Fenced> {
-        let (node, flight) = self.begin(live, claim, given_up).await?;
-        let listing = self.list(live, &node).await?;
-        if listing.is_foreign {
-            return Ok(Fenced::Conflict);
-        }
-        let Some(own) = self.held(&node, claim) else {
-            return Ok(Fenced::Gone);
-        };
-        if listing.named(&own.child.name).is_none() {
-            self.holds.lock().forget(&node, &own.child);
-            return Ok(Fenced::Gone);
-        }
-        let is_shared = claim.permits.is_some();
-        let source = listing.source();
-        let minted = self.mint(live, &node, claim.owner, 1, source, is_shared, &flight);
-        Ok(match minted.await? {
-            Some((token, _)) => Fenced::Token(token),
-            None => Fenced::Gone,
-        })
-    }
-
-    /// The child gets another value, at the same place.
-    pub(crate) async fn shrink(
-        &self,
-        live: &Arc<Live>,
-        claim: &Claim,
-        permits: u32,
-        given_up: &GivenUp,
-    ) -> Carried<Released> {
-        let (node, flight) = self.begin(live, claim, given_up).await?;
-        let listing = self.list(live, &node).await?;
-        let mut rest = claim.clone();
-        if let Some(part) = &mut rest.permits {
-            part.count = permits.min(part.count);
-        }
-        // Before a repeat, or after one.
-        let child = [claim, &rest]
-            .into_iter()
-            .find_map(|claim| self.holding(&listing, claim));
-        let Some(mut child) = child else {
-            return Ok(Released::NotHeld);
-        };
-        let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
-            // As the servers have it: an earlier answer may have been lost.
-            if let Some(own) = self.holds.lock().same(&node, &child) {
-                own.child = child;
-            }
-            return Ok(Released::Released);
-        };
-        part.count = permits;
-        child.permits = Some(part);
-        let lease = child.lease;
-        let written = self.rewrite(live, &node, &child, lease, &flight).await?;
-        if written.is_some()
-            && let Some(own) = self.holds.lock().get(&node, child.owner)
-        {
-            own.child = child;
-        }
-        Ok(said(written.is_some()))
-    }
 }
 
 /// A hold that is to be renewed.
@@ -320,11 +325,4 @@ struct RenewalWish<'r> {
     node: KeyNode,
     child: Child,
     renewal: &'r Renewal,
-}
-
-fn said(ended: bool) -> Released {
-    match ended {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
 }

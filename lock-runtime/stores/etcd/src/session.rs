@@ -224,9 +224,7 @@ impl Session {
             return;
         }
         let _ = self.news.send(SessionNews::Up);
-        if let Some(listener) = self.listener.upgrade() {
-            listener.connected(&server);
-        }
+        self.listener.on_connected(&server);
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
         let beats = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session);
@@ -243,10 +241,8 @@ impl Session {
         self.connecting.go_down();
         self.leases.forget_asked();
         live.end(error.clone());
-        if let Some(listener) = self.listener.upgrade()
-            && !self.connecting.is_closed()
-        {
-            listener.disconnected(&server, &error);
+        if !self.connecting.is_closed() {
+            self.listener.on_disconnected(&server, &error);
         }
     }
 }

@@ -1,73 +1,46 @@
-//! [`EtcdStore`]: a client's handle to its session, and what its operations have in common.
+//! [`EtcdEngine`]: what a client's operations have in common.
 
 use std::fmt;
-use std::future::Future;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::ordered::{self, Burials, KeyNode, Looks, gone, text_of};
-use lock_store::rules::is_part;
-use lock_store::{
-    Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
-};
-use tokio::sync::Notify;
+use lock_store::ordered::{KeyNode, OrderedClient, OrderedEngine, gone, text_of};
+use lock_store::{Instant, Owner};
 
 use crate::base::{Base, TokenSource};
 use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
-use crate::errors::{Fault, of_status, strange};
-use crate::grpc::Status;
-use crate::holds::Holds;
+use crate::errors::Fault;
 use crate::leases::{AskedLease, LeaseUse, seconds_for};
 use crate::names::{self, Child};
-use crate::rank::Listing;
+use crate::rank::{Listing, OwnDetails};
 use crate::session::Session;
 use crate::transport::Transport;
 use crate::url::Settings;
 use crate::wire::{self, HeaderReply, LeaseGrant, LeaseId, LeaseReply, RequestOp, path};
 
-/// The client's handle. What it does goes on in [`Inner`], which ends with this.
-#[derive(Debug)]
-pub(crate) struct EtcdStore(pub(crate) Arc<Inner>);
-
-impl Drop for EtcdStore {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-impl Deref for EtcdStore {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.0
-    }
-}
-
 /// What the client's operations and its tasks share.
-pub(crate) struct Inner {
+pub(crate) struct EtcdEngine {
+    pub(crate) common: OrderedClient<Child, OwnDetails>,
     pub(crate) session: Arc<Session>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
-    pub(crate) clock: Clock,
-    pub(crate) client: ClientId,
-    pub(crate) namespace: Namespace,
-    pub(crate) listener: Weak<dyn Listener>,
-    pub(crate) holds: Mutex<Holds>,
-    /// Wakes the task that ends what is over.
-    pub(crate) ends: Notify,
-    /// What is being deleted that nobody waits for.
-    pub(crate) burials: Burials,
-    /// The keys that are looked at.
-    pub(crate) looks: Looks,
     /// One asks for a lease at a time.
     pub(crate) granting: tokio::sync::Mutex<()>,
     /// How many messages this client has sent to others.
     pub(crate) letters: AtomicU64,
 }
 
-impl fmt::Debug for Inner {
+impl Deref for EtcdEngine {
+    type Target = OrderedClient<Child, OwnDetails>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.common
+    }
+}
+
+impl fmt::Debug for EtcdEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("EtcdStore");
         debug.field("server", &self.settings.server);
@@ -79,74 +52,16 @@ impl fmt::Debug for Inner {
 /// The reply to an operation, or why there is none.
 pub(crate) type Carried<T> = Result<T, Fault>;
 
-impl Inner {
-    /// Ends the session, and the tasks. Nobody waits for it.
-    pub(crate) fn close(&self) {
-        if let Some(live) = self.session.connecting.live_now() {
-            let unheld = self.unheld();
-            self.clock.spawn(async move {
-                for id in unheld {
-                    revoke(&live, id).await;
-                }
-                live.end(gone(&live.server, "the client is closed"));
-            });
-        }
-        self.session.close();
-        self.ends.notify_one();
-    }
-
-    /// Waits until nothing is being deleted that nobody waits for. If nothing is held any more,
-    /// ends the leases, and waits for the servers' word.
-    pub(crate) async fn finish(&self, by: Instant) {
-        self.burials.finish(by).await;
-        if self.holds.lock().has_holds() {
-            return;
-        }
-        if let Some(live) = self.session.connecting.live_now() {
-            let revoked = self.unheld().into_iter().map(|id| {
-                let live = Arc::clone(&live);
-                async move { revoke(&live, id).await }
-            });
-            let all = futures_util::future::join_all(revoked);
-            self.session.close();
-            let _ = self.clock.by(by, all).await;
-            live.end(gone(&live.server, "the client is closed"));
-        }
-    }
-
+impl EtcdEngine {
     /// The leases that nothing is held on. A hold outlives its client, as its lease says.
-    fn unheld(&self) -> Vec<i64> {
+    pub(crate) fn unheld(&self) -> Vec<i64> {
         let holds = self.holds.lock();
         let mut all = self.session.leases.all();
-        all.retain(|id| !holds.has_hold_on(*id));
+        all.retain(|id| {
+            let mut own = holds.all();
+            !own.any(|own| own.child.lease == *id && !own.part.is_place())
+        });
         all
-    }
-
-    pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
-        names::of_key(&self.settings.prefix, &self.namespace, key)
-    }
-
-    /// Carries out an operation, which may be repeated: over another connection, if one ends.
-    pub(crate) async fn carry_out<T, F>(
-        &self,
-        by: Instant,
-        operation: impl Fn(Arc<Live>) -> F,
-    ) -> Result<Answer<T>, Failure>
-    where
-        F: Future<Output = Carried<T>>,
-    {
-        let refused = |why: Option<Status>, server: &str| match why {
-            Some(why) => of_status(&why, server),
-            None => strange(server),
-        };
-        ordered::carry_out(&self.session.connecting, by, operation, refused).await
-    }
-
-    /// Reads a key's requests.
-    pub(crate) async fn list(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
-        let sent = self.clock.now();
-        let read = live.txn(Vec::new(), reads_with_base(node), Vec::new(), None);
-        self.listing(node, &mut read.await?, sent)
     }
 
     /// What the next parts of a transaction have [read](reads_with_base). It was sent at `sent`.
@@ -157,7 +72,7 @@ impl Inner {
         sent: Instant,
     ) -> Carried<Listing> {
         let mut listing = self.listing_alone(node, outcome, sent)?;
-        listing.base = self.base_in(outcome)?;
+        listing.read.base = self.base_in(outcome)?;
         Ok(listing)
     }
 
@@ -189,7 +104,11 @@ impl Inner {
                 self.note_lease(node, child, child.lease);
             }
         }
-        Ok(Listing::new(children, outcome.header.revision, is_foreign))
+        let source = TokenSource {
+            revision: outcome.header.revision,
+            base: None,
+        };
+        Ok(Listing::new(children, source, is_foreign))
     }
 
     /// The lease of a child, as the servers have it: an answer about it may have been lost.
@@ -197,18 +116,6 @@ impl Inner {
         if let Some(own) = self.holds.lock().same(node, child) {
             own.child.lease = lease;
         }
-    }
-
-    /// The child of this owner in a listing.
-    pub(crate) fn find(
-        &self,
-        listing: &Listing,
-        owner: Owner,
-        permits: Option<Permits>,
-    ) -> Option<Child> {
-        let is_it =
-            |child: &&Child| !child.kept && child.owner == owner && is_part(child.permits, permits);
-        listing.children.iter().find(is_it).cloned()
     }
 
     /// A lease for holds of this length.
@@ -283,7 +190,7 @@ impl Inner {
     /// A lease is not there any more, and nothing that was under it.
     pub(crate) fn note_lease_gone(&self, live: &Live, lease: i64) {
         self.session.leases.remove(lease);
-        self.holds.lock().end_lease(lease);
+        self.forget_session(lease);
         if lease == live.epoch.lease {
             live.end(gone(&live.server, "the client's session is over"));
         }
@@ -344,7 +251,7 @@ impl Inner {
 }
 
 /// Ends a lease, and all that is under it.
-async fn revoke(live: &Arc<Live>, id: i64) {
+pub(crate) async fn revoke(live: &Arc<Live>, id: i64) {
     // If it fails, it ends by itself.
     let revoked = live.call::<_, HeaderReply>(path::REVOKE, LeaseId { id }, None);
     let _ = revoked.await;

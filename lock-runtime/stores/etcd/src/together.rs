@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lock_store::ordered::text_of;
+use lock_store::ordered::{OrderedEngine, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
@@ -13,19 +13,19 @@ use crate::connection::{Live, is_lease_gone};
 use crate::given_up::GivenUp;
 use crate::names::{self, Child};
 use crate::rank::Listing;
-use crate::store::{Carried, Inner, base_of, reads};
+use crate::store::{Carried, EtcdEngine, base_of, reads};
 use crate::wire::{self, Compare, RequestOp};
 
 /// What servers allow in one transaction (`--max-txn-ops`: 128), without the condition that each
 /// has, and without the reading of the base.
 pub(crate) const MOST: usize = 127;
-/// So many are read in the same transaction if they are not free. Beside them, the session and the
-/// base are.
+/// At most this many are read in the same transaction if they are not free, beside the session and
+/// the base.
 const MOST_READ: usize = (MOST - 1) / 2;
 /// How often something may change between a reading and the transaction after it.
 const TRIES: u32 = 4;
 
-impl Inner {
+impl EtcdEngine {
     pub(crate) async fn acquire_all(
         &self,
         live: &Arc<Live>,
@@ -48,13 +48,14 @@ impl Inner {
             false => vec![Listing::default(); all.len()],
         };
         for _ in 0..TRIES {
-            let children = match self.sort(&all, &listings) {
+            let children = match sort(&all, &listings) {
                 Ok(children) => children,
                 Err(refused) => return Ok(refused),
             };
             let own: Option<Vec<Child>> = children.iter().cloned().collect();
             if let Some(own) = own {
-                let sources: Vec<TokenSource> = listings.iter().map(Listing::source).collect();
+                let sources: Vec<TokenSource> =
+                    listings.iter().map(|listing| listing.read).collect();
                 return self.hold_all(live, &all, &own, &sources).await;
             }
             match self.make_all(live, &all, &children).await? {
@@ -70,29 +71,6 @@ impl Inner {
 
     async fn list_all(&self, live: &Arc<Live>, all: &[AskingRequest<'_>]) -> Carried<Vec<Listing>> {
         try_join_all(all.iter().map(|asking| self.list(live, &asking.node))).await
-    }
-
-    /// For each request, its key if it has the lock already, or none if the lock is free.
-    fn sort(
-        &self,
-        all: &[AskingRequest<'_>],
-        listings: &[Listing],
-    ) -> Result<Vec<Option<Child>>, AcquiredAll> {
-        let mut children = Vec::new();
-        for (at, (asking, listing)) in all.iter().zip(listings).enumerate() {
-            if listing.is_foreign {
-                return Err(AcquiredAll::Conflict(at));
-            }
-            let claim = &asking.request.claim;
-            let child = self.find(listing, claim.owner, claim.permits);
-            let place = child.as_ref().map(|child| child.place);
-            match listing.rank(claim.permits, place).standing {
-                ChildStanding::Holds => children.push(child),
-                ChildStanding::OtherKind => return Err(AcquiredAll::Conflict(at)),
-                ChildStanding::Waits(_) => return Err(AcquiredAll::Busy(at)),
-            }
-        }
-        Ok(children)
     }
 
     /// Makes the keys that are not there, if nothing has changed.
@@ -134,7 +112,7 @@ impl Inner {
             }
             let base = self.base_in(&mut made)?;
             for (asking, listing) in all.iter().zip(&mut listings) {
-                listing.base = base.filter(|_| is_based(asking));
+                listing.read.base = base.filter(|_| is_based(asking));
             }
             return Ok(MadeKeys::Found(listings));
         }
@@ -183,6 +161,27 @@ impl Inner {
         }
         Ok(AcquiredAll::Granted { tokens, until })
     }
+}
+
+/// For each request, its key if it has the lock already, or none if the lock is free.
+fn sort(
+    all: &[AskingRequest<'_>],
+    listings: &[Listing],
+) -> Result<Vec<Option<Child>>, AcquiredAll> {
+    let mut children = Vec::new();
+    for (at, (asking, listing)) in all.iter().zip(listings).enumerate() {
+        if listing.is_foreign {
+            return Err(AcquiredAll::Conflict(at));
+        }
+        let claim = &asking.request.claim;
+        let child = listing.claimed(claim.owner, claim.permits).next();
+        match listing.rank(claim.permits, child).standing {
+            ChildStanding::Holds => children.push(child.cloned()),
+            ChildStanding::OtherKind => return Err(AcquiredAll::Conflict(at)),
+            ChildStanding::Waits(_) => return Err(AcquiredAll::Busy(at)),
+        }
+    }
+    Ok(children)
 }
 
 /// The conditions and the parts of a transaction that makes the keys which are not there, and the

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use lock_store::Owner;
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{KeyNode, Minted};
 
 use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
-use crate::holds::RevisionWindow;
-use crate::store::{Carried, Inner, base_of};
+use crate::rank::RevisionWindow;
+use crate::store::{Carried, EtcdEngine, base_of};
 use crate::wire;
 
 fn micros() -> u64 {
@@ -31,13 +31,10 @@ fn micros() -> u64 {
     now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0))
 }
 
-/// The first of these tokens, and how many are reserved.
-pub(crate) type Minted = Option<(u64, u32)>;
-
 /// How often a base is made or raised for one token: somebody may delete it, or write another.
 const TRIES: u32 = 4;
 
-impl Inner {
+impl EtcdEngine {
     /// Makes the base of a namespace, or raises it, if it must be.
     async fn make_base(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<()> {
         let lost = self.session.lost();
@@ -90,7 +87,8 @@ impl Inner {
                 };
                 if is_own
                     && let Some(base) = source.base
-                    && let Some(minted) = take(&mut own.window, base.token(source.revision), count)
+                    && let Some(minted) =
+                        take(&mut own.details.window, base.token(source.revision), count)
                 {
                     return Ok(Some(minted));
                 }

@@ -7,9 +7,8 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use lock_store::ConfigError;
+use lock_store::{Access, ConfigError};
 
-use crate::access::Access;
 use crate::url::Settings;
 
 /// What is read and written.

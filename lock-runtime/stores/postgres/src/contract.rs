@@ -149,7 +149,7 @@ impl Store for PostgresStore {
         Box::pin(self.call(by, statement, |_| Ok(())))
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         // The attempt's own limit ends at the same moment, and its error says what it waited for.
         Box::pin(async move { self.connection(by + MOMENT).await.map(drop) })
     }

@@ -44,7 +44,6 @@ mod turns;
 mod url;
 mod url_options;
 
-pub use self::access::Access;
 pub use self::open::open;
 pub use self::url_options::connect_timeout;
 

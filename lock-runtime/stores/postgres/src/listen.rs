@@ -320,8 +320,8 @@ impl Subscriber {
     }
 }
 
-/// After a subscription that heard nothing, and so many before it: each try takes a pooler's
-/// sessions from those who lock.
+/// After a subscription that heard nothing, as this number of them before it: each try takes a
+/// pooler's sessions from those who lock.
 fn pause_after(silences: u32) -> Duration {
     let pause = TRIES_AGAIN.saturating_mul(1 << silences.min(16));
     pause.min(TRIES_AT_LAST)

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lock_store::{ConfigError, Layout, Mutex, Store, StoreContext};
+use lock_store::{Access, ConfigError, Layout, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
-use crate::access::Access;
 use crate::flights::Flights;
 use crate::layouts::shedlock::store::ShedLockTable;
 use crate::listen::{Hearing, Subscriber};
@@ -21,7 +20,7 @@ use crate::url;
 ///
 /// # Errors
 /// For a bad URL, and for settings that contradict it or can't be read. That the database can't be
-/// used is told by [`Store::connected`] and by each request.
+/// used is told by [`Store::await_connection`] and by each request.
 pub fn open(
     url: &str,
     context: StoreContext,

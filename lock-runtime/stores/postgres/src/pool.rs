@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::connection::Connection;
 use crate::errors::of_old_credentials;
 use crate::news::Hearer;
+use crate::route::SLOW;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.
@@ -19,8 +20,6 @@ const OPENS_AGAIN: Duration = Duration::from_secs(2);
 /// At most this long after an attempt that only people can mend, the next one waits. Meanwhile the
 /// error is the answer.
 const TRIES_AGAIN: Duration = Duration::from_millis(500);
-
-const SLOW: &str = "connecting takes too long";
 
 /// A client's connections.
 pub(crate) struct Pool {
@@ -185,7 +184,7 @@ impl Pool {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
             self.hearer
                 .listener
-                .disconnected(&self.settings.server, &error);
+                .on_disconnected(&self.settings.server, &error);
         }
         if opens {
             self.clock.spawn(Arc::clone(self).open(migrations));
@@ -209,7 +208,7 @@ impl Pool {
 
     fn announce_change(&self, is_first: bool) {
         if is_first {
-            self.hearer.listener.connected(&self.settings.server);
+            self.hearer.listener.on_connected(&self.settings.server);
         }
         self.attempts.send_modify(|count| *count += 1);
     }

@@ -15,7 +15,7 @@ use crate::identity::KnownIdentity;
 use crate::own_session::HeardAddresses;
 use crate::transport::{SessionMessages, Transport};
 
-const SLOW: &str = "connecting takes too long";
+pub(crate) const SLOW: &str = "connecting takes too long";
 
 /// A host of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]

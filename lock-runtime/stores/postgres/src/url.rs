@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::Timeouts;
-use lock_store::{ConfigError, Layout, percent_decoded};
+use lock_store::{Access, ConfigError, Layout, percent_decoded};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::access::Access;
+use crate::access::{apply, certificates};
 use crate::route::{HostPlace, Route};
 use crate::transport::{Certificates, Transport};
 use crate::url_options::{
@@ -97,7 +97,7 @@ pub(crate) fn read(
         plain.push('?');
         plain.push_str(&rest.join("&"));
     }
-    let transport = transport(sslmode, access.certificates())?;
+    let transport = transport(sslmode, certificates(access))?;
     let read = Config::from_str(&plain).map_err(|error| {
         let source = error.source().map(ToString::to_string);
         unreadable(&source.unwrap_or_default())
@@ -264,7 +264,7 @@ fn config(
     name: &str,
 ) -> Result<Config, ConfigError> {
     let mut config = Config::new();
-    access.apply(read, &mut config)?;
+    apply(access, read, &mut config)?;
     read.get_dbname().map(|database| config.dbname(database));
     read.get_options().map(|options| config.options(options));
     let name = read.get_application_name().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! [`Access`]: what the servers of a URL require of a connection, the same for all of them.
+//! [`ServerAccess`]: what the servers of a URL require of a connection, the same for all of them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::tls::Connector;
 
 /// What servers require of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Access {
+pub(crate) struct ServerAccess {
     /// Present if the URL asks for TLS.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Connector>,
@@ -24,7 +24,7 @@ pub(crate) struct Access {
     pub(crate) kind: &'static str,
 }
 
-impl Access {
+impl ServerAccess {
     /// The TLS handshake with the server of this name.
     #[cfg(feature = "tls")]
     pub(crate) async fn handshake(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, CredentialsProvider, Layout, Listener};
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::config::Needs;
 use crate::names::Prefix;
 use crate::session::Asking;
@@ -33,7 +33,7 @@ pub(crate) struct ClientContext {
     pub(crate) channels: Option<Arc<ClientChannels>>,
     /// The channels of another library on which it waits, in a layout.
     pub(crate) foreign: Option<Arc<ForeignChannels>>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<ServerAccess>,
     /// Where announced addresses lead from here.
     pub(crate) addresses: AddressMap,
     /// For a client whose URL names no user.

@@ -102,7 +102,7 @@ impl Store for RedisStore {
         Box::pin(self.ping_servers(by))
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(self.first_attempt(by))
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
 use lock_store::timing::Timeouts;
-use lock_store::{ConfigError, CredentialsProvider, Layout, Login, Store, StoreContext};
+use lock_store::{Access, ConfigError, Layout, Store, StoreContext};
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::layouts::{self, options::LayoutOptions};
@@ -25,17 +25,11 @@ use crate::transport::client_channels::ClientChannels;
 pub struct Settings {
     /// The replicas that must confirm each hold, unless the URL names them. Default: none.
     pub replicas: Option<Replicas>,
-    /// User and password, unless the URL has them. Default: none.
-    pub login: Login,
-    /// The provider of user and password, used instead of `login`. Default: none.
-    pub provider: Option<CredentialsProvider>,
+    /// User, password and TLS.
+    pub access: Access,
     /// The translation of the addresses that sentinels and cluster nodes announce, unless the URL
     /// has it. Default: none.
     pub addresses: AddressMap,
-    /// For TLS: the trusted authorities and the client's certificate. Default: what the system
-    /// trusts, and no certificate.
-    #[cfg(feature = "tls")]
-    pub tls: Option<Tls>,
 }
 
 /// Reads the URL, and starts to connect in the background.
@@ -60,8 +54,8 @@ pub fn open(
     let (url, options) = LayoutOptions::take(layout, url)?;
     let mut url = StoreUrl::parse(&url, settings.replicas)?;
     let addresses = url.take_addresses(settings.addresses.clone())?;
-    apply(&settings.login, &mut url.topology)?;
-    if settings.provider.is_some() {
+    apply(&settings.access.login, &mut url.topology)?;
+    if settings.access.provider.is_some() {
         expect_nobody(&url.topology)?;
     }
     let access = access(&url, &settings, timeouts)?;
@@ -81,7 +75,7 @@ pub fn open(
         foreign: layouts::channels(layout),
         access: Arc::new(access),
         addresses,
-        provider: settings.provider,
+        provider: settings.access.provider,
     };
     if let Topology::Quorum {
         servers,
@@ -105,13 +99,17 @@ pub fn without_layout_options(layout: Layout, url: &str) -> Result<String, Confi
 }
 
 /// What the servers require of a connection.
-fn access(url: &StoreUrl, settings: &Settings, timeouts: Timeouts) -> Result<Access, ConfigError> {
-    let access = Access {
+fn access(
+    url: &StoreUrl,
+    settings: &Settings,
+    timeouts: Timeouts,
+) -> Result<ServerAccess, ConfigError> {
+    let access = ServerAccess {
         family: url.family,
         kind: url.kind,
         connect_timeout: timeouts.connect,
         #[cfg(feature = "tls")]
-        tls: connector(url, settings.tls.as_ref())?,
+        tls: connector(url, settings.access.tls.as_ref())?,
     };
     #[cfg(not(feature = "tls"))]
     let _ = settings;

@@ -3,7 +3,7 @@
 //!
 //! A hand-over, in the process or in the store, never frees the key. And who asks again at once
 //! frees it for less time than such a loop sleeps. So a turn of this side is bounded. At its end
-//! the key is deleted, the queue is passed over, and this client does not ask for a moment.
+//! the key is deleted, the queue is skipped, and this client does not ask for a moment.
 //!
 //! A turn lasts as long as the other side had the key before. A client that never had it is looked
 //! for where names are shared on purpose, in the empty namespace: the key is left alone now and

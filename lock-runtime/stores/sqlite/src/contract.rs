@@ -153,7 +153,7 @@ impl Store for SqliteStore {
         self.call(by, |_| Ok(()))
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         let ping = self.ping(by);
         Box::pin(async move { ping.await.map(drop).map_err(|failure| failure.error) })
     }
@@ -165,7 +165,7 @@ impl Store for SqliteStore {
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         Box::pin(async move {
             let sent = self.clock.now();
-            self.connected(by).await?;
+            self.await_connection(by).await?;
             let now = self.clock.now();
             let mut health = ServerHealth::new(self.path.display().to_string());
             health.version = rusqlite::version().to_owned();

@@ -15,7 +15,7 @@ use crate::{file_system, machine, url};
 /// # Errors
 /// For a bad URL, a folder that does not exist or that several machines can share, a process whose
 /// boot time is not that of its machine, and one that was forked from another that has used this.
-/// If the file can't be used, [`Store::connected`] and each request say so.
+/// If the file can't be used, [`Store::await_connection`] and each request say so.
 pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigError> {
     let StoreContext {
         namespace,

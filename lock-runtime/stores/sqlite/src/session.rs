@@ -55,25 +55,7 @@ impl Session {
         }
         expect_version(rows, &path)?;
         let now = machine::boot_nanos().map_err(of_file)?;
-        let entered = (|| {
-            let known = clock(rows, &boot)?;
-            let clock = match known {
-                Some(clock) => clock,
-                None if has_living(rows, folder)? => return Ok(None),
-                None => new_boot(rows, &boot, now)?,
-            };
-            let mut step = Step::new(rows, folder, 0, now, clock.at(now));
-            for session in step.sessions()? {
-                step.check_alive(session)?;
-            }
-            hand_over_freed(&mut step)?;
-            let process = folder.own_process();
-            rows.execute(
-                "INSERT INTO client (file, client, process, space) VALUES (?1, ?2, ?3, ?4)",
-                params![own.name, client.0.to_be_bytes(), process.id, process.space],
-            )?;
-            Ok(Some((rows.last_insert_rowid(), clock, step.after)))
-        })();
+        let entered = Self::write_row(rows, folder, client, &own, &boot, now);
         let (id, clock, after) = match entered {
             Ok(Some(entered)) => entered,
             Ok(None) => {
@@ -99,6 +81,33 @@ impl Session {
             return Err(failed(error));
         }
         Ok((Self { id, own, clock }, after))
+    }
+
+    /// `None`: clients of another machine are in the file.
+    fn write_row(
+        rows: &Connection,
+        folder: &Folder,
+        client: ClientId,
+        own: &OwnFile,
+        boot: &str,
+        now: i64,
+    ) -> rusqlite::Result<Option<(i64, StoreClock, After)>> {
+        let clock = match clock(rows, boot)? {
+            Some(clock) => clock,
+            None if has_living(rows, folder)? => return Ok(None),
+            None => new_boot(rows, boot, now)?,
+        };
+        let mut step = Step::new(rows, folder, 0, now, clock.at(now));
+        for session in step.sessions()? {
+            step.check_alive(session)?;
+        }
+        hand_over_freed(&mut step)?;
+        let process = folder.own_process();
+        rows.execute(
+            "INSERT INTO client (file, client, process, space) VALUES (?1, ?2, ?3, ?4)",
+            params![own.name, client.0.to_be_bytes(), process.id, process.space],
+        )?;
+        Ok(Some((rows.last_insert_rowid(), clock, step.after)))
     }
 
     /// False if the row of this client is gone, as with an older state of the database that

@@ -163,7 +163,7 @@ impl Worker {
         }
         *self.state.opened.lock() = Some(self.clock.now());
         let server = self.path.display().to_string();
-        self.hearer.listener.connected(&server);
+        self.hearer.listener.on_connected(&server);
         Ok(Open {
             opened,
             _receives: receives,

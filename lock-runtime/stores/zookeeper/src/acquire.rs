@@ -1,22 +1,23 @@
-//! [`Inner::acquire`]: a child in the key's queue, and what its place means.
+//! [`ZooKeeperEngine::acquire`]: a child in the key's queue, and what its place means.
 //!
 //! Most keys are free. So a first try makes its child at once and looks at it afterwards, in one
 //! round trip. Where that was in vain lately, and for parts of a key, a look comes first: a child
 //! that comes and goes would be in the way of others for a moment.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{KeyNode, OwnPart};
+use lock_store::ordered::{EngineQueue, KeyNode, OrderedEngine, OwnPart, PlacedRequest};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
-use crate::holds::Own;
+use crate::holds::{Own, OwnDetails};
 use crate::names::Child;
 use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, NodeKind, NodeRequest};
 
 /// How long a key counts as one that others want.
@@ -25,31 +26,41 @@ const WANTED_FOR: Duration = Duration::from_secs(1);
 /// How often a request looks again because what it would watch has gone meanwhile.
 const LOOKS: u32 = 8;
 
+/// A request for a lock, over this connection, and when it was sent.
+pub(crate) struct AskedLock<'r> {
+    pub(crate) live: &'r Arc<Live>,
+    pub(crate) node: KeyNode,
+    pub(crate) request: &'r Acquire,
+    pub(crate) sent: Instant,
+}
+
 /// A child, and the transaction that made it, if it is known.
 pub(crate) type MadeChild = (Child, Option<i64>);
 
-impl Inner {
+impl ZooKeeperEngine {
     pub(crate) async fn acquire(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         request: &Acquire,
         given_up: &GivenUp,
     ) -> Carried<Acquired> {
-        let node = self.node(&request.claim.key);
-        let sent = self.clock.now();
-        let owner = request.claim.owner;
-        let known = self.known(live, &node, owner);
+        let asked = &AskedLock {
+            live,
+            node: self.node(&request.claim.key),
+            request,
+            sent: self.clock.now(),
+        };
+        let (node, owner) = (&asked.node, request.claim.owner);
+        let known = self.known(live, node, owner);
         // An earlier attempt may have made a child, and its reply was lost.
         let is_first = known.is_none() && !given_up.has_sent();
-        if is_first && self.is_likely_free(&node, request, sent) {
-            let (child, listing) = self.create(live, &node, request, given_up).await?;
-            return self
-                .settle(live, &node, request, child, listing, sent, false)
-                .await;
+        if is_first && self.is_likely_free(node, request, asked.sent) {
+            let (child, listing) = self.create(live, node, request, given_up).await?;
+            return self.settle(asked, child, listing, false).await;
         }
         let listing = match known {
-            Some(_) => self.list(live, &node, false).await?,
-            None => self.list_all_done(live, &node).await?,
+            Some(_) => self.list(live, node).await?,
+            None => self.list_all_done(live, node).await?,
         };
         if listing.is_foreign {
             return Ok(Acquired::Conflict);
@@ -57,20 +68,16 @@ impl Inner {
         if let Some(own) = known {
             match listing.named(&own.child.name) {
                 Some(child) => {
-                    let child = (child.clone(), own.czxid);
-                    return self
-                        .settle(live, &node, request, child, listing, sent, true)
-                        .await;
+                    let child = (child.clone(), own.details.czxid);
+                    return self.settle(asked, child, listing, true).await;
                 }
-                None => self.holds.lock().forget(&node, &own.child),
+                None => self.holds.lock().forget(node, &own.child),
             }
         }
-        let found = self.find(live, &node, &listing, owner, request.claim.permits);
+        let found = self.find(live, node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
             let child = (child, Some(stat.czxid));
-            return self
-                .settle(live, &node, request, child, listing, sent, true)
-                .await;
+            return self.settle(asked, child, listing, true).await;
         }
         let rank = listing.rank(request.claim.permits, None);
         let is_hopeless = match rank.standing {
@@ -79,19 +86,18 @@ impl Inner {
             ChildStanding::Waits(_) => request.queue != Queue::Join && request.instead_of.is_none(),
         };
         if is_hopeless {
-            self.busy.lock().insert(node, sent);
+            self.busy.lock().insert(node.clone(), asked.sent);
             return Ok(rank.busy(false));
         }
-        let (child, listing) = self.create(live, &node, request, given_up).await?;
-        self.settle(live, &node, request, child, listing, sent, false)
-            .await
+        let (child, listing) = self.create(live, node, request, given_up).await?;
+        self.settle(asked, child, listing, false).await
     }
 
     /// The child of this owner, if there is one.
-    fn known(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Own> {
+    fn known(&self, live: &Arc<Live>, node: &KeyNode, owner: Owner) -> Option<Own> {
         let mut holds = self.holds.lock();
         let own = holds.get(node, owner).cloned();
-        own.filter(|own| own.session == live.session)
+        own.filter(|own| own.details.session == live.session)
     }
 
     /// Whether a child may be made without a look.
@@ -106,7 +112,7 @@ impl Inner {
     /// Makes a child for the request, and lists them all.
     async fn create(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         request: &Acquire,
         given_up: &GivenUp,
@@ -114,7 +120,7 @@ impl Inner {
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
             None => None,
-            Some(before) => self.ended(live, node, before),
+            Some(before) => self.known(live, node, before).map(|own| own.child),
         };
         let name = self.settings.layout.without_place(owner, permits, false);
         let path = node.child(&name);
@@ -149,7 +155,7 @@ impl Inner {
 
     async fn create_alone(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         create: NodeRequest,
         given_up: &GivenUp,
@@ -175,50 +181,54 @@ impl Inner {
         Err(Fault::Refused(code::NO_NODE))
     }
 
-    /// The hold that a request ends, if there is one.
-    fn ended(&self, live: &Live, node: &KeyNode, owner: Owner) -> Option<Child> {
-        self.known(live, node, owner).map(|own| own.child)
-    }
-
     /// What the place of a request's child means, and what becomes of it. `was_there` is said of
     /// one that an earlier attempt has made.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what was found, and when it was asked for"
-    )]
     async fn settle(
         &self,
-        live: &Live,
-        node: &KeyNode,
-        request: &Acquire,
-        (child, czxid): MadeChild,
-        mut listing: Listing,
-        sent: Instant,
+        asked: &AskedLock<'_>,
+        made: MadeChild,
+        listing: Listing,
         was_there: bool,
     ) -> Carried<Acquired> {
+        let (live, node) = (asked.live, &asked.node);
         if listing.is_foreign {
-            return self.undo(live, node, &child, Acquired::Conflict).await;
+            return self.undo(asked, &made.0, Acquired::Conflict).await;
         }
-        if child.is_spent() {
-            self.busy.lock().insert(node.clone(), sent);
-            let rank = listing.rank(child.permits, Some(&child));
-            let refused = self.undo(live, node, &child, rank.busy(false)).await?;
+        if made.0.is_spent() {
+            self.busy.lock().insert(node.clone(), asked.sent);
+            let rank = listing.rank(made.0.permits, Some(&made.0));
+            let refused = self.undo(asked, &made.0, rank.busy(false)).await?;
             self.remove_spent(live, node).await?;
             return Ok(refused);
         }
-        let Some((child, czxid)) = self.one_child(live, node, &listing, (child, czxid)).await?
-        else {
-            return Ok(Acquired::Busy(Busy::new(None, false)));
-        };
+        match self.one_child(live, node, &listing, made).await? {
+            Some(made) => self.hold_or_wait(asked, &made, listing, was_there).await,
+            None => Ok(Acquired::Busy(Busy::new(None, false))),
+        }
+    }
+
+    async fn hold_or_wait(
+        &self,
+        asked: &AskedLock<'_>,
+        made: &MadeChild,
+        mut listing: Listing,
+        was_there: bool,
+    ) -> Carried<Acquired> {
+        let AskedLock {
+            live,
+            node,
+            request,
+            sent,
+        } = asked;
+        let (child, czxid) = made;
         for _ in 0..LOOKS {
-            let rank = listing.rank(child.permits, Some(&child));
+            let rank = listing.rank(child.permits, Some(child));
             let obstacle = match &rank.standing {
                 ChildStanding::OtherKind => {
-                    return self.undo(live, node, &child, Acquired::Conflict).await;
+                    return self.undo(asked, child, Acquired::Conflict).await;
                 }
                 ChildStanding::Holds => {
-                    let held = self.hold(live, node, request, &child, czxid, &listing, sent);
-                    return Ok(match held.await? {
+                    return Ok(match self.hold(asked, made, &listing).await? {
                         Some(mut granted) => {
                             granted.limit = rank.limit;
                             Acquired::Granted(granted)
@@ -229,18 +239,20 @@ impl Inner {
                 ChildStanding::Waits(obstacle) => obstacle,
             };
             if request.queue != Queue::Join && !was_there {
-                self.busy.lock().insert(node.clone(), sent);
-                return self.undo(live, node, &child, rank.busy(false)).await;
+                self.busy.lock().insert(node.clone(), *sent);
+                return self.undo(asked, child, rank.busy(false)).await;
             }
-            if !self.wait(live, node, request, &child, czxid) {
+            let details = OwnDetails::new(live.session, *czxid);
+            if !self.note_place(node, request, child, details) {
                 return Ok(rank.busy(false));
             }
-            if self.watch(live, node, obstacle).await? {
+            let watched = self.watch(live, node, child.permits, obstacle, &listing.read);
+            if watched.await? {
                 return Ok(rank.busy(true));
             }
-            listing = self.list(live, node, false).await?;
+            listing = self.list(live, node).await?;
             if listing.named(&child.name).is_none() {
-                self.holds.lock().forget(node, &child);
+                self.holds.lock().forget(node, child);
                 return Ok(rank.busy(false));
             }
         }
@@ -252,7 +264,7 @@ impl Inner {
     /// child that is known: then that one is deleted. `None`: both are gone.
     async fn one_child(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         listing: &Listing,
         (child, czxid): MadeChild,
@@ -275,7 +287,7 @@ impl Inner {
 
     /// Removes the node of a key whose counter is at its end: the next one counts from zero. While
     /// it has children, the server refuses that, and whoever asks then does the same.
-    pub(crate) async fn remove_spent(&self, live: &Live, node: &KeyNode) -> Carried<()> {
+    pub(crate) async fn remove_spent(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<()> {
         match self.delete(live, &node.path).await {
             Ok(_) | Err(Fault::Refused(code::NOT_EMPTY)) => Ok(()),
             Err(fault) => Err(fault),
@@ -284,37 +296,35 @@ impl Inner {
 
     async fn undo(
         &self,
-        live: &Live,
-        node: &KeyNode,
+        asked: &AskedLock<'_>,
         child: &Child,
         reply: Acquired,
     ) -> Carried<Acquired> {
-        self.holds.lock().forget(node, child);
-        self.delete(live, &node.child(&child.name)).await?;
+        self.holds.lock().forget(&asked.node, child);
+        self.delete(asked.live, &asked.node.child(&child.name))
+            .await?;
         Ok(reply)
     }
 
     /// Notes the hold. `None`: it has ended meanwhile.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what was found, and when it was asked for"
-    )]
     pub(crate) async fn hold(
         &self,
-        live: &Live,
-        node: &KeyNode,
-        request: &Acquire,
-        child: &Child,
-        czxid: Option<i64>,
+        asked: &AskedLock<'_>,
+        (child, czxid): &MadeChild,
         listing: &Listing,
-        sent: Instant,
     ) -> Carried<Option<Granted>> {
+        let AskedLock {
+            live,
+            node,
+            request,
+            sent,
+        } = asked;
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
             let is_there = match holds.same(node, child) {
                 Some(own) => {
-                    if own.part.waits() {
+                    if own.part.is_place() {
                         self.signal(live, node, child);
                     }
                     own.part = own.part.held_until(ends);
@@ -325,17 +335,8 @@ impl Inner {
                     if listing.children.iter().any(|other| child.is_before(other)) {
                         self.signal(live, node, child);
                     }
-                    holds.set(
-                        node,
-                        Own {
-                            child: child.clone(),
-                            session: live.session,
-                            part: OwnPart::Holds(ends),
-                            czxid,
-                            window: None,
-                            renaming: None,
-                        },
-                    )
+                    let details = OwnDetails::new(live.session, *czxid);
+                    holds.put(node, child.clone(), OwnPart::Holds(ends), details)
                 }
             };
             if !is_there {
@@ -347,47 +348,14 @@ impl Inner {
         if request.tokens > 0 {
             let is_shared = child.permits.is_some();
             let owner = child.owner;
-            let minted = self.mint(live, node, owner, request.tokens, listing.stat, is_shared);
+            let minted = self.mint(live, node, owner, request.tokens, listing.read, is_shared);
             let Some((first, reserved)) = minted.await? else {
                 return Ok(None);
             };
             (granted.token, granted.reserved) = (Some(first), reserved);
         }
         let trusted = live.trusted_until();
-        granted.until = (trusted < sent + request.lease).then_some(trusted);
+        granted.until = (trusted < *sent + request.lease).then_some(trusted);
         Ok(Some(granted))
-    }
-
-    /// Notes the place. False: it has ended meanwhile.
-    fn wait(
-        &self,
-        live: &Live,
-        node: &KeyNode,
-        request: &Acquire,
-        child: &Child,
-        czxid: Option<i64>,
-    ) -> bool {
-        let part = OwnPart::place_of(request, self.clock.now());
-        let mut holds = self.holds.lock();
-        let is_there = match holds.same(node, child) {
-            Some(own) => {
-                own.part = part;
-                true
-            }
-            None => holds.set(
-                node,
-                Own {
-                    child: child.clone(),
-                    session: live.session,
-                    part,
-                    czxid,
-                    window: None,
-                    renaming: None,
-                },
-            ),
-        };
-        drop(holds);
-        self.ends.notify_one();
-        is_there
     }
 }

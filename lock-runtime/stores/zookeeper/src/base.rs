@@ -38,7 +38,7 @@ impl KnownBases {
         bases.known.get(path).copied().ok_or(bases.changes)
     }
 
-    /// It was asked for after so many changes.
+    /// It was asked for when this number of changes was heard of.
     pub(crate) fn note(&self, path: &str, base: u64, changes: u64) {
         let mut bases = self.0.lock();
         if bases.changes == changes {

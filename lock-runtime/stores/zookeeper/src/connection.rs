@@ -116,6 +116,10 @@ impl LiveConnection for Live {
     fn server(&self) -> &str {
         &self.server
     }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
 }
 
 /// A request that waits for its reply.

@@ -1,195 +1,129 @@
-//! The operations of the contract.
+//! What is ZooKeeper's own, of an engine whose servers keep the requests in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::ordered::{self, Connecting, KeyNode, OrderedEngine, carry_out};
 use lock_store::{
-    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Failure, Fenced, Finished, FoundHolder, Instant, Lingers, Link, LockFound, LockKey, Release,
-    Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Instant, Lingers, LockKey,
+    StoreError, StoreErrorKind,
 };
 
-use crate::errors::{Fault, code, of_code};
-use crate::names::NodeLayout;
-use crate::release::SentEnds;
-use crate::store::ZooKeeperStore;
-use crate::wire;
+use crate::connection::Live;
+use crate::errors::of_code;
+use crate::given_up::GivenUp;
+use crate::holds::OwnDetails;
+use crate::names::{self, Child, NodeLayout};
+use crate::rank::Listing;
+use crate::store::{Carried, ZooKeeperEngine};
+use crate::wire::{self, Stat};
 
-impl Store for ZooKeeperStore {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let acquire = async |live: Arc<_>| me.acquire(&live, &request, &given_up).await;
-            me.carry_out(by, acquire).await
-        })
-    }
+impl OrderedEngine for ZooKeeperEngine {
+    // A server carries out what was sent, in its order, whether or not somebody waits for it.
+    const ALL_GO_ON: bool = false;
 
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(async move {
-            let holds = &holds;
-            let renew = async |live: Arc<_>| self.0.renew(&live, holds).await;
-            self.carry_out(by, renew).await
-        })
-    }
+    type Live = Live;
+    type Refusal = i32;
+    type Child = Child;
+    type Details = OwnDetails;
+    type Read = Option<Stat>;
+    type Progress = GivenUp;
 
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        let me = Arc::clone(&self.0);
-        self.in_a_task(move |given_up| async move {
-            let acquire = async |live: Arc<_>| me.acquire_all(&live, &requests, &given_up).await;
-            me.carry_out(by, acquire).await
-        })
-    }
-
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(async move {
-            let claim = &claim;
-            let fence = async |live: Arc<_>| self.0.fence(&live, claim).await;
-            self.carry_out(by, fence).await
-        })
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(async move {
-            let requests = &requests;
-            let sent = &SentEnds::default();
-            let release = async |live: Arc<_>| self.0.release(&live, requests, sent).await;
-            self.carry_out(by, release).await
-        })
-    }
-
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(async move {
-            let claim = &claim;
-            let shrink = async |live: Arc<_>| self.0.shrink(&live, claim, permits).await;
-            self.carry_out(by, shrink).await
-        })
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(async move {
-            let abandon = async |live: Arc<_>| self.0.abandon(&live, &request).await;
-            let abandoned = self.carry_out(by, abandon).await;
-            if abandoned.is_err() {
-                self.0.keep_undoing(request);
-            }
-            abandoned
-        })
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(async move {
-            let key = &key;
-            let inspect = async |live: Arc<_>| self.0.inspect(&live, key).await;
-            self.carry_out(by, inspect).await
-        })
-    }
-
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(async move {
-            let key = &key;
-            let holders = async |live: Arc<_>| self.0.holders(&live, key).await;
-            self.carry_out(by, holders).await
-        })
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(async move {
-            let key = &key;
-            let end = async |live: Arc<_>| self.0.force_release(&live, key).await;
-            self.carry_out(by, end).await
-        })
+    fn connecting(&self) -> &Connecting<Live> {
+        &self.session.connecting
     }
 
     fn capabilities(&self) -> Capabilities {
         capabilities(self.settings.session, self.settings.layout)
     }
 
-    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        Box::pin(async move {
-            let message = &message;
-            let tell = async |live: Arc<_>| self.0.tell(&live, to, message).await;
-            let told = self.carry_out(by, tell).await;
-            told.map(|told| told.value).map_err(|failure| failure.error)
-        })
+    fn node(&self, key: &LockKey) -> KeyNode {
+        let settings = &self.settings;
+        names::of_key(settings.layout, &settings.chroot, &self.namespace, key)
     }
 
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let ping = async |live: Arc<crate::connection::Live>| {
-                live.send(wire::sync()).reply().await.map(drop)
-            };
-            self.carry_out(by, ping).await
-        })
+    fn refusal(why: Option<i32>, server: &str) -> StoreError {
+        let text = || format!("{server}: its answer can't be read");
+        let strange = || StoreError::new(StoreErrorKind::Refused, text());
+        why.map_or_else(strange, |why| of_code(why, server))
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(async move {
-            let live = self.session.connecting.live(by).await?;
-            if self.settings.chroot.is_empty() {
-                return Ok(());
-            }
-            let look = async |live: Arc<crate::connection::Live>| match live
-                .send(wire::exists(&self.settings.chroot))
-                .reply()
-                .await
-            {
-                Ok(_) => Ok(true),
-                Err(Fault::Refused(code::NO_NODE)) => Ok(false),
-                Err(fault) => Err(fault),
-            };
-            let found = self.carry_out(by, look).await;
-            match found.map_err(|failure: Failure| failure.error)?.value {
-                true => Ok(()),
-                false => Err(of_code(code::NO_NODE, &live.server)),
-            }
-        })
+    fn trusted_until(&self, live: &Live, _: &Child) -> Option<Instant> {
+        Some(live.trusted_until())
+    }
+
+    async fn acquire(
+        &self,
+        live: &Arc<Live>,
+        request: &Acquire,
+        given_up: &GivenUp,
+    ) -> Carried<Acquired> {
+        self.acquire(live, request, given_up).await
+    }
+
+    async fn acquire_all(
+        &self,
+        live: &Arc<Live>,
+        requests: &[Acquire],
+        given_up: &GivenUp,
+    ) -> Carried<AcquiredAll> {
+        self.acquire_all(live, requests, given_up).await
+    }
+
+    async fn ping(&self, live: &Arc<Live>) -> Carried<()> {
+        live.send(wire::sync()).reply().await.map(drop)
+    }
+
+    /// The chroot of the URL is there.
+    async fn check(&self, live: &Arc<Live>) -> Carried<()> {
+        match self.settings.chroot.as_str() {
+            "" => Ok(()),
+            chroot => live.send(wire::exists(chroot)).reply().await.map(drop),
+        }
     }
 
     /// Makes the chroot of the URL, and the node of the namespace.
-    fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+    fn migrate(self: &Arc<Self>, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
-            let make = async |live: Arc<_>| self.0.make_chroot(&live).await;
-            let made = self.carry_out(by, make).await;
+            let me = &**self;
+            let made = carry_out(me, by, async |live| me.make_chroot(&live).await).await;
             made.map(drop).map_err(|failure| failure.error)
         })
     }
 
-    fn is_connected(&self) -> bool {
-        self.session.connecting.live_now().is_some()
-    }
-
-    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(async move { self.0.servers(&self.transport, by).await })
-    }
-
-    fn link(&self) -> Link {
-        self.session.connecting.link()
-    }
-
-    fn finish(&self, by: Instant) -> Finished<'_> {
-        Box::pin(async move { self.burials.finish(by).await })
-    }
-
     fn close(&self) {
-        self.0.close();
+        self.session.close();
+        self.ends.notify_one();
     }
 
-    fn is_closed(&self) -> bool {
-        self.session.connecting.is_closed()
+    async fn list(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let reply = live.send(wire::children(&node.path, false)).reply().await;
+        self.listing(node, reply.map(Some))
+    }
+
+    /// A follower may be
+    /// behind, and show what was released elsewhere. What this session has made needs no such
+    /// question: the reply to it shows that the follower is that far.
+    async fn list_all_done(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let synced = live.send(wire::sync());
+        let listing = self.list(live, node).await;
+        synced.reply().await?;
+        listing
+    }
+
+    async fn delete_child(&self, live: &Arc<Live>, node: &KeyNode, child: &Child) -> Carried<bool> {
+        self.delete(live, &node.child(&child.name)).await
+    }
+
+    fn forget_session(&self, number: i64) {
+        let mut holds = self.holds.lock();
+        holds.retain(|own| own.details.session != number);
     }
 }
 
 /// What ZooKeeper can do, if sessions last so long.
 pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilities {
-    let mut can = Capabilities::all();
-    let no_clock = "rate limiters are not available on ZooKeeper, whose servers show no clock; use \
-                    another engine for them";
-    can.rate = Ability::no(no_clock);
-    can.exact_rate = Ability::no(no_clock);
-    can.latch = Ability::no(
-        "latches are not available on ZooKeeper, whose servers show no clock to end them by; use \
-         another engine for them",
-    );
+    let mut can = ordered::capabilities("ZooKeeper");
     if layout == NodeLayout::Curator {
         can.shares = Ability::no(
             "read-write locks and semaphores are not available with `layout=curator`, which is \
@@ -199,6 +133,5 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
     can.lingers = Lingers::AtMost(session);
     // What is under way in a session ends with it.
     can.late = Some(session);
-    can.fails_over = true;
     can
 }

@@ -7,52 +7,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Acquire;
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{EndedRequest, EngineEnds, KeyNode};
 
+use crate::holds::{EndedChild, paths_of, take_ended};
 use crate::names::Child;
-use crate::store::Inner;
+use crate::store::ZooKeeperEngine;
 use crate::wire;
 
 /// The limit of a reading.
 const LIMIT: Duration = Duration::from_secs(5);
 
-impl Inner {
-    /// Ends what is over, until the client is closed.
-    pub(crate) async fn end_in_time(self: Arc<Self>) {
-        while !self.session.connecting.is_closed() {
-            let changed = self.ends.notified();
-            let next = self.holds.lock().next_end();
-            match next {
-                None => changed.await,
-                Some(at) => {
-                    let _ = self.clock.by(at, changed).await;
-                }
-            }
-            let ended = self.holds.lock().take_ended(self.clock.now());
-            for (path, session) in ended {
-                self.bury(path, session);
-            }
+impl EngineEnds for ZooKeeperEngine {
+    fn take_ended(&self) -> Vec<EndedChild> {
+        take_ended(&mut self.holds.lock(), self.clock.now())
+    }
+
+    fn bury(self: &Arc<Self>, ended: EndedChild) {
+        let session = match &ended {
+            EndedRequest::Own(_, own) => Some(own.details.session),
+            EndedRequest::Kept(..) => None,
+        };
+        for path in paths_of(&ended) {
+            self.bury_path(path, session);
         }
     }
+}
 
-    /// Undoes an acquire, in a task, as often as it takes. The engine tries that until a lease
-    /// would have ended, but what it leaves here lasts for as long as the client does.
-    pub(crate) fn keep_undoing(self: &Arc<Self>, request: Acquire) {
-        let (me, owner) = (Arc::clone(self), request.claim.owner);
-        let request = Arc::new(request);
-        self.burials.undo(owner, move |by| {
-            let (me, request) = (Arc::clone(&me), Arc::clone(&request));
-            async move {
-                let abandon = async |live: Arc<_>| me.abandon(&live, &request).await;
-                let is_closed = me.session.connecting.is_closed();
-                is_closed || me.carry_out(by, abandon).await.is_ok()
-            }
-        });
-    }
-
+impl ZooKeeperEngine {
     /// Deletes a node, in a task, as often as it takes. One of a session ends with it.
-    pub(crate) fn bury(self: &Arc<Self>, path: String, session: Option<i64>) {
+    fn bury_path(self: &Arc<Self>, path: String, session: Option<i64>) {
         let (me, buried, path) = (Arc::clone(self), Arc::clone(self), Arc::new(path));
         let forgotten = Arc::clone(&path);
         let attempt = move |by| {
@@ -81,7 +64,7 @@ impl Inner {
                 return;
             };
             let seen = self.clock.now();
-            self.holds.lock().keep(path.clone(), None);
+            self.holds.lock().keep(path.clone(), None, 0);
             self.clock.spawn(async move {
                 let by = me.clock.now() + LIMIT;
                 let Ok(live) = me.session.connecting.live(by).await else {
@@ -92,7 +75,7 @@ impl Inner {
                 let data = found.await.and_then(Result::ok);
                 let data = data.and_then(|reply| reply.read(wire::found_data).ok());
                 match data.and_then(|(data, _)| keep_in(&data)) {
-                    Some(keep) => me.holds.lock().keep(path, Some(seen + keep)),
+                    Some(keep) => me.holds.lock().keep(path, Some(seen + keep), 0),
                     None => me.holds.lock().unkeep(&path),
                 }
                 me.ends.notify_one();

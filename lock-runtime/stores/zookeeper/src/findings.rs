@@ -3,15 +3,15 @@
 //! Each is asked `srvr` over a connection of its own: the one of the four-letter words that is
 //! allowed by default.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use lock_store::ordered::{gone, silent};
-use lock_store::{Finding, Host, Instant, Role, ServerHealth, StoreError};
+use lock_store::ordered::{EngineServers, gone};
+use lock_store::{Finding, Host, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
-use tokio::sync::oneshot;
 
-use crate::store::Inner;
+use crate::connection::Live;
+use crate::store::ZooKeeperEngine;
 use crate::transport::Transport;
 
 /// Allowed by default.
@@ -19,63 +19,39 @@ const QUESTION: &[u8] = b"srvr";
 /// A longer answer is none of ZooKeeper's.
 const LONGEST: u64 = 64 << 10;
 
-impl Inner {
-    pub(crate) async fn servers(
-        &self,
-        transport: &Transport,
-        by: Instant,
-    ) -> Result<Vec<ServerHealth>, StoreError> {
-        let live = self.session.connecting.live(by).await?;
-        // On the client's own runtime: the caller may have none.
-        let ask = |host: &Host| {
-            let (transport, host) = (transport.clone(), host.clone());
-            let (answered, answer) = oneshot::channel();
-            let (sent, asked) = (self.clock.now(), host.clone());
-            self.clock.spawn(async move {
-                let _ = answered.send(ask(&transport, &asked).await);
-            });
-            async move {
-                let answer = self.clock.by(by, answer).await.and_then(Result::ok);
-                let round_trip = self.clock.now() - sent;
-                let answer = answer.unwrap_or_else(|| Err(silent(&host.to_string())));
-                (host, answer, round_trip)
-            }
-        };
-        let hosts = &self.settings.hosts;
-        let answers = futures_util::future::join_all(hosts.iter().map(ask)).await;
-        let mut servers = Vec::new();
-        for (host, answer, round_trip) in answers {
-            let mut health = ServerHealth::new(host.to_string());
-            health.reconnects = self.session.connecting.reconnects();
-            if live.server == health.address {
-                health.connected_for = self.clock.now() - live.since;
-                health.findings.extend(self.about_session(live.timeout));
-            }
-            match answer {
-                Ok(text) => describe(&mut health, &text, round_trip),
-                Err(error) => {
-                    let reason = error.detail().to_owned();
-                    health.findings.push(Finding::no_answer(reason));
-                }
-            }
-            servers.push(health);
-        }
-        Ok(servers)
+impl EngineServers for ZooKeeperEngine {
+    type Said = String;
+
+    fn hosts(&self) -> &[Host] {
+        &self.settings.hosts
     }
 
-    fn about_session(&self, timeout: Duration) -> Option<Finding> {
-        let asked = self.settings.session;
-        (timeout > asked).then(|| {
+    fn ask(
+        &self,
+        _: &Live,
+        host: Host,
+    ) -> impl Future<Output = Result<String, StoreError>> + Send + use<> {
+        ask(self.transport.clone(), host)
+    }
+
+    async fn about_session(&self, live: &Arc<Live>) -> Vec<Finding> {
+        let (asked, granted) = (self.settings.session, live.timeout);
+        let finding = (granted > asked).then(|| {
             Finding::other(format!(
-                "its sessions last at least {timeout:?}, and the URL asks for {asked:?}: the locks \
+                "its sessions last at least {granted:?}, and the URL asks for {asked:?}: the locks \
                  of a process that has died stay taken for longer; lower its `tickTime` or its \
                  `minSessionTimeout`"
             ))
-        })
+        });
+        finding.into_iter().collect()
+    }
+
+    fn describe(health: &mut ServerHealth, said: &String) {
+        describe(health, said);
     }
 }
 
-async fn ask(transport: &Transport, host: &Host) -> Result<String, StoreError> {
+async fn ask(transport: Transport, host: Host) -> Result<String, StoreError> {
     let server = host.to_string();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
     let mut found = lookup_host((host.name.clone(), host.port))
@@ -95,12 +71,11 @@ async fn ask(transport: &Transport, host: &Host) -> Result<String, StoreError> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn describe(health: &mut ServerHealth, text: &str, round_trip: Duration) {
+fn describe(health: &mut ServerHealth, text: &str) {
     let value = |name: &str| {
         let mut lines = text.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     };
-    health.round_trip = round_trip;
     if let Some(version) = value("Zookeeper version") {
         let end = version.find(['-', ',', ' ']).unwrap_or(version.len());
         health.version = version.get(..end).unwrap_or_default().to_owned();
@@ -137,14 +112,13 @@ mod tests {
         let text = "Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on\n\
                     Latency min/avg/max: 0/0.5/3\nMode: standalone\nNode count: 5\n";
         let mut health = ServerHealth::new("h:1".to_owned());
-        describe(&mut health, text, Duration::from_millis(1));
+        describe(&mut health, text);
         assert_eq!((&*health.version, health.role), ("3.8.0", Role::Master));
         assert_eq!(health.findings.len(), 1);
         let mut health = ServerHealth::new("h:1".to_owned());
         describe(
             &mut health,
             "This ZooKeeper instance is not currently serving requests\n",
-            Duration::ZERO,
         );
         assert!(matches!(health.findings[..], [Finding::NoAnswer { .. }]));
     }

@@ -4,15 +4,14 @@
 //! The engine undoes an operation that was dropped: it looks for the child. That look is sent after
 //! all that was sent before. So nothing may be made after the drop.
 
-use std::future::Future;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use lock_store::ordered::in_a_task;
-use lock_store::{Answer, Failure, Mutex, StoreFuture};
+use lock_store::Mutex;
+use lock_store::ordered::OperationProgress;
 
 use crate::connection::{Live, SentRequest};
 use crate::errors::Fault;
-use crate::store::ZooKeeperStore;
 use crate::wire::NodeRequest;
 
 /// Whether the caller of an operation has given it up.
@@ -24,6 +23,8 @@ struct SentSoFar {
     is_given_up: bool,
     /// Something may have been made, whatever came of the reply.
     has_sent: bool,
+    /// The children whose end was sent.
+    ends: HashSet<String>,
 }
 
 impl GivenUp {
@@ -34,6 +35,11 @@ impl GivenUp {
     /// Whether an earlier attempt may have made something.
     pub(crate) fn has_sent(&self) -> bool {
         self.0.lock().has_sent
+    }
+
+    /// Notes that the end of this child is sent. True if an earlier attempt has sent it.
+    pub(crate) fn note_end(&self, path: String) -> bool {
+        !self.0.lock().ends.insert(path)
     }
 
     /// Sends a request that makes something, unless nobody wants it any more.
@@ -50,16 +56,8 @@ impl GivenUp {
     }
 }
 
-impl ZooKeeperStore {
-    /// Carries an operation out in a task of the client.
-    pub(crate) fn in_a_task<T, F>(&self, operation: impl FnOnce(GivenUp) -> F) -> StoreFuture<'_, T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
-    {
-        let given_up = GivenUp::default();
-        let running = operation(given_up.clone());
-        let give_up = move || given_up.0.lock().is_given_up = true;
-        in_a_task(&self.session.connecting, give_up, running)
+impl OperationProgress for GivenUp {
+    fn give_up(&self) {
+        self.0.lock().is_given_up = true;
     }
 }

@@ -15,9 +15,7 @@
 //! It needs ZooKeeper 3.5 or later. The protocol is spoken here (`wire`): what the trust in a
 //! session counts from, no client crate tells.
 
-mod access;
 mod acquire;
-mod admin;
 mod base;
 mod connection;
 mod contract;
@@ -43,5 +41,4 @@ mod url;
 mod waiting;
 mod wire;
 
-pub use self::access::Access;
 pub use self::open::open;

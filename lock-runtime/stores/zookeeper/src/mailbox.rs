@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use lock_store::ordered::EngineMail;
 use lock_store::{ClientId, ClientMessage, Letter};
 
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
-use crate::store::{Carried, Inner, there};
+use crate::store::{Carried, ZooKeeperEngine, there};
 use crate::wire::{self, NodeKind};
 
 /// Beside the namespaces. No escaped name is like it.
@@ -15,19 +16,14 @@ const MAIL: &str = "%mail";
 /// The child that says that a client listens.
 const HERE: &str = "here";
 
-impl Inner {
-    fn mailbox(&self, of: ClientId) -> String {
-        format!("{}/{MAIL}/{:032x}", self.settings.chroot, of.0)
-    }
-
-    /// This client's own.
-    pub(crate) fn own_mailbox(&self) -> String {
-        self.mailbox(self.client)
+impl EngineMail for ZooKeeperEngine {
+    fn mailbox(&self) -> String {
+        self.mailbox_of(self.client)
     }
 
     /// Makes the client's mailbox, and listens. Over each connection anew.
-    pub(crate) async fn listen(&self, live: &Live) -> Carried<()> {
-        let path = self.own_mailbox();
+    async fn listen(&self, live: &Arc<Live>) -> Carried<()> {
+        let path = self.mailbox_of(self.client);
         let make = || live.send(wire::create(&path, b"", self.acl(), NodeKind::Container));
         if let Err(Fault::Refused(code::NO_NODE)) = make().reply().await {
             let all = format!("{}/{MAIL}", self.settings.chroot);
@@ -51,8 +47,8 @@ impl Inner {
     }
 
     /// Reads what has come, and watches for more.
-    pub(crate) async fn collect(&self, live: &Live) -> Carried<()> {
-        let path = self.own_mailbox();
+    async fn collect(&self, live: &Arc<Live>) -> Carried<()> {
+        let path = self.mailbox_of(self.client);
         let listed = live.send(wire::children(&path, true)).reply().await?;
         let (mut names, _) = listed.read(wire::found_children)?;
         names.retain(|name| name != HERE);
@@ -68,25 +64,14 @@ impl Inner {
                 continue;
             };
             let (data, _) = read.read(wire::found_data)?;
-            let message = Letter::read(&data);
-            let message = message.and_then(|letter| letter.message_for(&self.namespace));
-            if let Some(message) = message
-                && let Some(listener) = self.listener.upgrade()
-            {
-                listener.on_message(message);
-            }
+            self.deliver(&data);
         }
         Ok(())
     }
 
     /// True if that client listens.
-    pub(crate) async fn tell(
-        &self,
-        live: &Live,
-        to: ClientId,
-        message: &ClientMessage,
-    ) -> Carried<bool> {
-        let path = self.mailbox(to);
+    async fn tell(&self, live: &Arc<Live>, to: ClientId, message: &ClientMessage) -> Carried<bool> {
+        let path = self.mailbox_of(to);
         match live
             .send(wire::exists(&format!("{path}/{HERE}")))
             .reply()
@@ -107,21 +92,10 @@ impl Inner {
             Err(fault) => Err(fault),
         }
     }
+}
 
-    /// Listens, or collects what has come, in a task.
-    pub(crate) fn mind_mailbox(self: &Arc<Self>, is_new: bool) {
-        let me = Arc::clone(self);
-        self.clock.spawn(async move {
-            let Some(live) = me.session.connecting.live_now() else {
-                return;
-            };
-            let minded = match is_new {
-                true => me.listen(&live).await,
-                false => me.collect(&live).await,
-            };
-            if let Err(Fault::Refused(code)) = minded {
-                tracing::debug!(code, "no messages from other clients can be heard");
-            }
-        });
+impl ZooKeeperEngine {
+    pub(crate) fn mailbox_of(&self, of: ClientId) -> String {
+        format!("{}/{MAIL}/{:032x}", self.settings.chroot, of.0)
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Burials, Looks, SessionMembers};
-use lock_store::{ConfigError, Mutex, Store, StoreContext};
-use tokio::sync::{Notify, mpsc};
+use lock_store::ordered::{OrderedClient, OrderedStore, SessionMembers};
+use lock_store::{Access, ConfigError, Mutex, Store, StoreContext};
+use tokio::sync::mpsc;
 
-use crate::access::Access;
 use crate::dial::Dialer;
 use crate::session::Session;
-use crate::store::{Inner, ZooKeeperStore};
+use crate::store::ZooKeeperEngine;
 use crate::transport::Transport;
 use crate::url;
 
@@ -17,50 +16,34 @@ use crate::url;
 ///
 /// # Errors
 /// For a bad URL, and for settings that contradict it or can't be read. That the servers can't be
-/// used is told by [`Store::connected`] and by each request.
+/// used is told by [`Store::await_connection`] and by each request.
 pub fn open(
     url: &str,
     context: StoreContext,
     access: &Access,
 ) -> Result<Arc<dyn Store>, ConfigError> {
-    let StoreContext {
-        namespace,
-        client,
-        listener,
-        clock,
-        timeouts,
-        ..
-    } = context;
     let settings = Arc::new(url::read(url, access)?);
     let transport = Transport::new(&settings, access)?;
+    let common = OrderedClient::new(&context);
     let (sender, news) = mpsc::unbounded_channel();
+    let limit = context.timeouts.connect;
     let dialer = Dialer {
         settings: Arc::clone(&settings),
         transport: transport.clone(),
-        clock: clock.clone(),
-        members: SessionMembers::new(settings.hosts.clone(), client, timeouts.connect),
+        clock: context.clock.clone(),
+        members: SessionMembers::new(settings.hosts.clone(), context.client, limit),
     };
-    let holds = Arc::new(Mutex::default());
-    let session = Session::new(dialer, listener.clone(), sender, Arc::clone(&holds));
-    let session = Arc::new(session);
-    clock.spawn(Arc::clone(&session).run());
-    let inner = Arc::new_cyclic(|me| Inner {
+    let holds = Arc::clone(&common.holds);
+    let session = Arc::new(Session::new(dialer, context.listener, sender, holds));
+    context.clock.spawn(Arc::clone(&session).run());
+    let engine = Arc::new_cyclic(|me| ZooKeeperEngine {
+        common,
         me: me.clone(),
         session,
         settings,
         transport,
-        clock: clock.clone(),
-        client,
-        namespace,
-        listener,
-        holds,
-        ends: Notify::new(),
-        burials: Burials::new(clock.clone()),
-        looks: Looks::default(),
         busy: Mutex::default(),
         given: Mutex::default(),
     });
-    clock.spawn(Arc::clone(&inner).attend(news));
-    clock.spawn(Arc::clone(&inner).end_in_time());
-    Ok(Arc::new(ZooKeeperStore(inner)))
+    Ok(Arc::new(OrderedStore::begin(engine, news)))
 }

@@ -2,67 +2,15 @@
 
 use std::cmp::Ordering;
 
-use lock_store::ordered::PlacedRequest;
-use lock_store::rules::{self, Rank, RankedRequest, is_part};
-use lock_store::{FoundHolder, LockFound, Owner, Permits};
+use lock_store::ordered::{self, PlacedRequest};
+use lock_store::rules::RankedRequest;
+use lock_store::{Owner, Permits};
 
 use crate::names::Child;
 use crate::wire::Stat;
 
-/// The children of a key's node, in their order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Listing {
-    pub(crate) children: Vec<Child>,
-    /// Of the node itself. `None`: there is no node.
-    pub(crate) stat: Option<Stat>,
-    /// It has data or children that are not ours.
-    pub(crate) is_foreign: bool,
-}
-
-impl Listing {
-    pub(crate) fn new(mut children: Vec<Child>, stat: Stat, is_foreign: bool) -> Self {
-        children.sort_by(Child::order);
-        Self {
-            children,
-            stat: Some(stat),
-            is_foreign,
-        }
-    }
-
-    /// The rank of a request with this child, or of one that comes now.
-    pub(crate) fn rank(&self, permits: Option<Permits>, me: Option<&Child>) -> Rank {
-        let is_before = |child: &&Child| me.is_none_or(|me| child.is_before(me));
-        let before: Vec<&Child> = self.children.iter().filter(is_before).collect();
-        let is_able = me.is_none_or(RankedRequest::is_able);
-        rules::rank(&before, permits, is_able, true)
-    }
-
-    /// The children that hold the key.
-    pub(crate) fn holding(&self) -> &[Child] {
-        rules::holding(&self.children)
-    }
-
-    pub(crate) fn found(&self) -> LockFound {
-        rules::found(&self.children)
-    }
-
-    /// The children of a claim, in their order: one, unless replies were lost.
-    pub(crate) fn claimed(
-        &self,
-        owner: Owner,
-        permits: Option<Permits>,
-    ) -> impl Iterator<Item = &Child> {
-        let is_it = move |child: &&Child| {
-            let is_ours = !child.kept && !child.is_foreign;
-            is_ours && child.owner == owner && is_part(child.permits, permits)
-        };
-        self.children.iter().filter(is_it)
-    }
-
-    pub(crate) fn named(&self, name: &str) -> Option<&Child> {
-        self.children.iter().find(|child| child.name == name)
-    }
-}
+/// The children of a key's node, and what the server says of that. `None`: there is no node.
+pub(crate) type Listing = ordered::Listing<Child, Option<Stat>>;
 
 impl RankedRequest for Child {
     fn name(&self) -> &str {
@@ -85,25 +33,30 @@ impl RankedRequest for Child {
         !self.is_spent()
     }
 
-    fn holder(&self) -> FoundHolder {
-        match self.is_foreign {
-            true => FoundHolder::Foreign(self.name.clone()),
-            false => FoundHolder::Owner {
-                owner: self.owner,
-                kept: self.kept,
-                permits: self.permits.map(|permits| permits.count),
-            },
-        }
+    fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 }
 
 impl PlacedRequest for Child {
+    const SIGNALS: bool = true;
+
     fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
     }
 
     fn order(&self, other: &Self) -> Ordering {
         self.place.order(other.place)
+    }
+
+    /// Two with the same place are both before
+    /// each other: so neither is the first.
+    fn is_before(&self, other: &Self) -> bool {
+        match self.place.order(other.place) {
+            Ordering::Less => true,
+            Ordering::Equal => self.name != other.name,
+            Ordering::Greater => false,
+        }
     }
 }
 
@@ -128,7 +81,7 @@ mod tests {
             let children = (1..)
                 .zip(places)
                 .filter_map(|(request, place)| at(request, *place));
-            let listing = Listing::new(children.collect(), Stat::default(), false);
+            let listing = Listing::new(children.collect(), None, false);
             let rank = |child: &Child| listing.rank(child.permits, Some(child)).standing;
             let standings: Vec<ChildStanding> = listing.children.iter().map(rank).collect();
             let holding = listing.holding().len();

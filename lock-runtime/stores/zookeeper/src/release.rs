@@ -1,46 +1,36 @@
 //! The ends of holds, renewals, and parts of a hold that are given back.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use lock_store::ordered::{KeyNode, OwnPart};
-use lock_store::rules::{ChildStanding, is_part};
+use lock_store::ordered::{EngineHolds, KeyNode, OrderedEngine};
+use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{
-    Acquire, Claim, Fenced, Instant, Mutex, Owner, Permits, Release, Released, Renewal, Renewed,
+    Acquire, Claim, Fenced, Instant, Owner, Permits, Release, Released, Renewal, Renewed,
 };
 
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
+use crate::given_up::GivenUp;
 use crate::holds::Own;
 use crate::names::Child;
 use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeKind};
 
-impl Inner {
-    /// The hold of this claim, as far as this client knows.
-    fn held(&self, live: &Live, node: &KeyNode, claim: &Claim) -> Option<Own> {
-        let mut holds = self.holds.lock();
-        let own = holds.get(node, claim.owner)?;
-        let now = self.clock.now();
-        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
-        let is_it = own.session == live.session && is_part(own.child.permits, claim.permits);
-        (is_held && is_it).then(|| own.clone())
-    }
-
-    /// Ends holds. `sent` has the children whose end was sent by earlier attempts.
-    pub(crate) async fn release(
+impl EngineHolds for ZooKeeperEngine {
+    async fn release(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         requests: &[Release],
-        sent: &SentEnds,
+        given_up: &GivenUp,
     ) -> Carried<Vec<Released>> {
         let begin = |request: &Release| {
             let node = self.node(&request.claim.key);
             let own = self.held(live, &node, &request.claim)?;
-            let end = self.begin_end(live, node, own.child, request, sent);
-            Some((end, own.renaming))
+            let end = self.begin_end(live, node, own.child, request, given_up);
+            Some((end, own.details.renaming))
         };
         let begun: Vec<Option<(HoldEnd, Option<String>)>> = requests.iter().map(begin).collect();
         let mut released = Vec::new();
@@ -52,26 +42,133 @@ impl Inner {
                 // If it is gone, it may have another name.
                 let renamed = renaming.and_then(|name| self.settings.layout.child(&name));
                 if let Some(child) = renamed.filter(|_| !ended) {
-                    let end = self.begin_end(live, node, child, request, sent);
+                    let end = self.begin_end(live, node, child, request, given_up);
                     ended = self.end(live, end).await?;
                 }
             }
-            ended = ended || self.release_unknown(live, request, sent).await?;
-            released.push(said(ended));
+            ended = ended || self.release_unknown(live, request, given_up).await?;
+            released.push(Released::of(ended));
         }
         Ok(released)
     }
 
+    async fn abandon(&self, live: &Arc<Live>, request: &Acquire, _: &GivenUp) -> Carried<Released> {
+        let node = self.node(&request.claim.key);
+        let (owner, permits) = (request.claim.owner, request.claim.permits);
+        let listing = self.list_all_done(live, &node).await?;
+        // Each attempt may have made one.
+        let mut ended = false;
+        for child in listing.claimed(owner, permits) {
+            let rank = listing.rank(child.permits, Some(child));
+            let deleted = self.delete(live, &node.child(&child.name)).await?;
+            ended |= deleted && rank.standing == ChildStanding::Holds;
+        }
+        self.holds.lock().remove(&node, owner);
+        Ok(Released::of(ended))
+    }
+
+    /// One round trip: a majority writes something first, and then the server looks for each child.
+    async fn renew(
+        &self,
+        live: &Arc<Live>,
+        renewals: &[Renewal],
+        _: &GivenUp,
+    ) -> Carried<Vec<Renewed>> {
+        let asked = self.clock.now();
+        let written = live.send(wire::empty_write());
+        let look = |renewal: &Renewal| {
+            let node = self.node(&renewal.claim.key);
+            let own = self.held(live, &node, &renewal.claim)?;
+            let sent = live.send(wire::exists(&node.child(&own.child.name)));
+            Some((node, own.child, sent))
+        };
+        let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
+        written.reply().await?;
+        let mut renewed = Vec::new();
+        for (renewal, look) in renewals.iter().zip(looks) {
+            let Some((node, child, sent)) = look else {
+                renewed.push(Renewed::Gone);
+                continue;
+            };
+            renewed.push(match sent.reply().await {
+                Ok(_) => self.prolong(live, &node, &child, renewal, asked),
+                Err(Fault::Refused(code::NO_NODE)) => {
+                    let listing = self.list(live, &node).await?;
+                    let renamed = self.renamed(live, &node, &listing, &renewal.claim, &child);
+                    match renamed.await? {
+                        Some(child) => self.prolong(live, &node, &child, renewal, asked),
+                        None => Renewed::Gone,
+                    }
+                }
+                Err(fault) => return Err(fault),
+            });
+        }
+        Ok(renewed)
+    }
+
+    async fn fence(&self, live: &Arc<Live>, claim: &Claim, _: &GivenUp) -> Carried<Fenced> {
+        let node = self.node(&claim.key);
+        let listing = self.list(live, &node).await?;
+        if listing.is_foreign {
+            return Ok(Fenced::Conflict);
+        }
+        let Some(own) = self.held(live, &node, claim) else {
+            return Ok(Fenced::Gone);
+        };
+        if listing.named(&own.child.name).is_none() {
+            let renamed = self.renamed(live, &node, &listing, claim, &own.child);
+            if renamed.await?.is_none() {
+                return Ok(Fenced::Gone);
+            }
+        }
+        let is_shared = claim.permits.is_some();
+        let minted = self.mint(live, &node, claim.owner, 1, listing.read, is_shared);
+        Ok(match minted.await? {
+            Some((token, _)) => Fenced::Token(token),
+            None => Fenced::Gone,
+        })
+    }
+
+    /// The child gets another name, at the same place.
+    async fn shrink(
+        &self,
+        live: &Arc<Live>,
+        claim: &Claim,
+        permits: u32,
+        _: &GivenUp,
+    ) -> Carried<Released> {
+        let node = self.node(&claim.key);
+        let Some(child) = self.to_shrink(live, &node, claim, permits).await? else {
+            return Ok(Released::NotHeld);
+        };
+        let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
+            return Ok(Released::Released);
+        };
+        part.count = permits;
+        self.rename(live, &node, child, part)
+            .await
+            .map(Released::of)
+    }
+}
+
+impl ZooKeeperEngine {
+    /// The hold of this claim, as far as this client knows.
+    fn held(&self, live: &Arc<Live>, node: &KeyNode, claim: &Claim) -> Option<Own> {
+        let mut holds = self.holds.lock();
+        let own = holds.held(node, claim, self.clock.now()).cloned();
+        own.filter(|own| own.details.session == live.session)
+    }
+
     fn begin_end(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: KeyNode,
         child: Child,
         request: &Release,
-        sent: &SentEnds,
+        given_up: &GivenUp,
     ) -> HoldEnd {
         let path = node.child(&child.name);
-        let was_sent = !sent.lock().insert(path.clone());
+        let was_sent = given_up.note_end(path.clone());
         let keep = (!request.keep.is_zero()).then(|| {
             let name = self
                 .settings
@@ -107,7 +204,7 @@ impl Inner {
     }
 
     /// True if it was there.
-    async fn end(&self, live: &Live, end: HoldEnd) -> Carried<bool> {
+    async fn end(&self, live: &Arc<Live>, end: HoldEnd) -> Carried<bool> {
         let HoldEnd {
             node,
             child,
@@ -132,7 +229,7 @@ impl Inner {
                     };
                 }
                 if stays {
-                    self.holds.lock().keep(kept, Some(until));
+                    self.holds.lock().keep(kept, Some(until), 0);
                     self.ends.notify_one();
                 }
                 stays
@@ -145,9 +242,9 @@ impl Inner {
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
     async fn release_unknown(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         request: &Release,
-        sent: &SentEnds,
+        given_up: &GivenUp,
     ) -> Carried<bool> {
         let node = self.node(&request.claim.key);
         let listing = self.list_all_done(live, &node).await?;
@@ -160,7 +257,7 @@ impl Inner {
         let Some((first, others)) = to_end(&listing, owner, permits, known.as_deref()) else {
             return Ok(false);
         };
-        let end = self.begin_end(live, node.clone(), first, request, sent);
+        let end = self.begin_end(live, node.clone(), first, request, given_up);
         let ended = self.end(live, end).await?;
         for child in others {
             self.delete(live, &node.child(&child.name)).await?;
@@ -173,7 +270,7 @@ impl Inner {
     /// that of a shrinking whose reply nobody has heard.
     async fn renamed(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         listing: &Listing,
         claim: &Claim,
@@ -186,7 +283,7 @@ impl Inner {
         match (found, holds.get(node, claim.owner)) {
             (Some((child, _)), Some(own)) if own.child.name == before.name => {
                 own.child = child.clone();
-                own.renaming = None;
+                own.details.renaming = None;
                 Ok(Some(child))
             }
             _ => {
@@ -196,58 +293,9 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn abandon(&self, live: &Live, request: &Acquire) -> Carried<Released> {
-        let node = self.node(&request.claim.key);
-        let (owner, permits) = (request.claim.owner, request.claim.permits);
-        let listing = self.list_all_done(live, &node).await?;
-        // Each attempt may have made one.
-        let mut ended = false;
-        for child in listing.claimed(owner, permits) {
-            let rank = listing.rank(child.permits, Some(child));
-            let deleted = self.delete(live, &node.child(&child.name)).await?;
-            ended |= deleted && rank.standing == ChildStanding::Holds;
-        }
-        self.holds.lock().remove(&node, owner);
-        Ok(said(ended))
-    }
-
-    /// One round trip: a majority writes something first, and then the server looks for each child.
-    pub(crate) async fn renew(&self, live: &Live, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
-        let asked = self.clock.now();
-        let written = live.send(wire::empty_write());
-        let look = |renewal: &Renewal| {
-            let node = self.node(&renewal.claim.key);
-            let own = self.held(live, &node, &renewal.claim)?;
-            let sent = live.send(wire::exists(&node.child(&own.child.name)));
-            Some((node, own.child, sent))
-        };
-        let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
-        written.reply().await?;
-        let mut renewed = Vec::new();
-        for (renewal, look) in renewals.iter().zip(looks) {
-            let Some((node, child, sent)) = look else {
-                renewed.push(Renewed::Gone);
-                continue;
-            };
-            renewed.push(match sent.reply().await {
-                Ok(_) => self.prolong(live, &node, &child, renewal, asked),
-                Err(Fault::Refused(code::NO_NODE)) => {
-                    let listing = self.list(live, &node, false).await?;
-                    let renamed = self.renamed(live, &node, &listing, &renewal.claim, &child);
-                    match renamed.await? {
-                        Some(child) => self.prolong(live, &node, &child, renewal, asked),
-                        None => Renewed::Gone,
-                    }
-                }
-                Err(fault) => return Err(fault),
-            });
-        }
-        Ok(renewed)
-    }
-
     fn prolong(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         child: &Child,
         renewal: &Renewal,
@@ -268,57 +316,16 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn fence(&self, live: &Live, claim: &Claim) -> Carried<Fenced> {
-        let node = self.node(&claim.key);
-        let listing = self.list(live, &node, false).await?;
-        if listing.is_foreign {
-            return Ok(Fenced::Conflict);
-        }
-        let Some(own) = self.held(live, &node, claim) else {
-            return Ok(Fenced::Gone);
-        };
-        if listing.named(&own.child.name).is_none() {
-            let renamed = self.renamed(live, &node, &listing, claim, &own.child);
-            if renamed.await?.is_none() {
-                return Ok(Fenced::Gone);
-            }
-        }
-        let is_shared = claim.permits.is_some();
-        let minted = self.mint(live, &node, claim.owner, 1, listing.stat, is_shared);
-        Ok(match minted.await? {
-            Some((token, _)) => Fenced::Token(token),
-            None => Fenced::Gone,
-        })
-    }
-
-    /// The child gets another name, at the same place.
-    pub(crate) async fn shrink(
-        &self,
-        live: &Live,
-        claim: &Claim,
-        permits: u32,
-    ) -> Carried<Released> {
-        let node = self.node(&claim.key);
-        let Some(child) = self.to_shrink(live, &node, claim, permits).await? else {
-            return Ok(Released::NotHeld);
-        };
-        let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
-            return Ok(Released::Released);
-        };
-        part.count = permits;
-        self.rename(live, &node, child, part).await.map(said)
-    }
-
     /// The child whose part is to become smaller: before a repeat, or after one. `None`: it is not
     /// held.
     async fn to_shrink(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         claim: &Claim,
         permits: u32,
     ) -> Carried<Option<Child>> {
-        let listing = self.list(live, node, false).await?;
+        let listing = self.list(live, node).await?;
         let mut rest = claim.clone();
         if let Some(part) = &mut rest.permits {
             part.count = permits.min(part.count);
@@ -336,7 +343,7 @@ impl Inner {
     /// Gives the child of a hold the name of this part, at its place. False: it is not held.
     async fn rename(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         node: &KeyNode,
         child: Child,
         part: Permits,
@@ -355,14 +362,14 @@ impl Inner {
             };
             // If the hold ends before the reply is there, it ends under both names. Sent while
             // this is locked, so that its end comes after this.
-            own.renaming = Some(name.clone());
+            own.details.renaming = Some(name.clone());
             live.send(both)
         };
         let parts = sent.reply().await?.read(wire::parts)?;
         let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
         let is_held = match self.holds.lock().get(node, child.owner) {
             Some(own) if own.child.name == child.name => {
-                own.renaming = None;
+                own.details.renaming = None;
                 if is_done {
                     own.child = Child {
                         name,
@@ -383,9 +390,6 @@ impl Inner {
         Ok(is_done && is_held)
     }
 }
-
-/// The children whose end an operation has sent.
-pub(crate) type SentEnds = Mutex<HashSet<String>>;
 
 /// What is to be deleted, so that a claim is not held: the child that holds, which is the `known`
 /// one if that does, and what other attempts have left. `None`: it is not held.
@@ -418,18 +422,10 @@ struct HoldEnd {
     sent: SentRequest,
 }
 
-fn said(ended: bool) -> Released {
-    match ended {
-        true => Released::Released,
-        false => Released::NotHeld,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::names::{ChildPlace, NodeLayout};
-    use crate::wire::Stat;
     use lock_store::ClientId;
 
     fn owner(request: u64) -> Owner {
@@ -446,7 +442,7 @@ mod tests {
             layout.child(&name)
         };
         let children = of.iter().zip(0..).filter_map(child);
-        Listing::new(children.collect(), Stat::default(), false)
+        Listing::new(children.collect(), None, false)
     }
 
     #[test]

@@ -166,9 +166,7 @@ impl Session {
             drop(live.send(wire::close()));
         }
         let _ = self.news.send(SessionNews::Up);
-        if let Some(listener) = self.listener.upgrade() {
-            listener.connected(&server);
-        }
+        self.listener.on_connected(&server);
         self.bases.forget_all();
         let on_event = |path: String| {
             // At once: the next reply may be newer.
@@ -184,10 +182,8 @@ impl Session {
         // Before anybody hears of it: who asks again waits for the next connection.
         self.connecting.go_down();
         connection.fail(&error);
-        if let Some(listener) = self.listener.upgrade()
-            && !self.connecting.is_closed()
-        {
-            listener.disconnected(&server, &error);
+        if !self.connecting.is_closed() {
+            self.listener.on_disconnected(&server, &error);
         }
         live
     }

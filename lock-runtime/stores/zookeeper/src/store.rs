@@ -1,22 +1,17 @@
-//! [`ZooKeeperStore`]: a client's handle to its session, and what its operations have in common.
+//! [`ZooKeeperEngine`]: what a client's operations have in common.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use lock_store::ordered::{self, Burials, KeyNode, Looks};
-use lock_store::{
-    Answer, ClientId, Clock, Failure, Instant, Listener, LockKey, Mutex, Namespace, Owner, Permits,
-    StoreError, StoreErrorKind, SweepingMap,
-};
-use tokio::sync::Notify;
+use lock_store::ordered::{KeyNode, OrderedClient};
+use lock_store::{Instant, Mutex, Owner, Permits, SweepingMap};
 
 use crate::base::first_base;
 use crate::connection::Live;
-use crate::errors::{Fault, code, of_code};
-use crate::holds::{GivenTokens, Holds};
+use crate::errors::{Fault, code};
+use crate::holds::{GivenTokens, OwnDetails};
 use crate::names::{self, Child, NodeLayout};
 use crate::rank::Listing;
 use crate::session::Session;
@@ -24,49 +19,29 @@ use crate::transport::Transport;
 use crate::url::Settings;
 use crate::wire::{self, Acl, NodeKind, Stat};
 
-/// The client's handle. What it does goes on in [`Inner`], which ends with this.
-#[derive(Debug)]
-pub(crate) struct ZooKeeperStore(pub(crate) Arc<Inner>);
-
-impl Drop for ZooKeeperStore {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-impl Deref for ZooKeeperStore {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.0
-    }
-}
-
 /// What the client's operations and its tasks share.
-pub(crate) struct Inner {
+pub(crate) struct ZooKeeperEngine {
+    pub(crate) common: OrderedClient<Child, OwnDetails>,
     /// Itself, for tasks that end after their callers.
     pub(crate) me: Weak<Self>,
     pub(crate) session: Arc<Session>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
-    pub(crate) clock: Clock,
-    pub(crate) client: ClientId,
-    pub(crate) namespace: Namespace,
-    pub(crate) listener: Weak<dyn Listener>,
-    pub(crate) holds: Arc<Mutex<Holds>>,
-    /// Wakes the task that ends what is over.
-    pub(crate) ends: Notify,
-    /// What is being deleted that nobody waits for.
-    pub(crate) burials: Burials,
-    /// The keys that are looked at.
-    pub(crate) looks: Looks,
     /// The keys that were taken when they were last asked for.
     pub(crate) busy: Mutex<SweepingMap<KeyNode, Instant>>,
     /// The fencing tokens that this client has given, by the nodes of their bases.
     pub(crate) given: Mutex<HashMap<String, GivenTokens>>,
 }
 
-impl fmt::Debug for Inner {
+impl Deref for ZooKeeperEngine {
+    type Target = OrderedClient<Child, OwnDetails>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.common
+    }
+}
+
+impl fmt::Debug for ZooKeeperEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("ZooKeeperStore");
         debug.field("server", &self.settings.server);
@@ -82,62 +57,12 @@ const BASE: &str = "%base";
 /// The reply to an operation, or why there is none.
 pub(crate) type Carried<T> = Result<T, Fault>;
 
-impl Inner {
-    /// Ends the session, and the tasks.
-    pub(crate) fn close(&self) {
-        self.session.close();
-        self.ends.notify_one();
-    }
-
-    pub(crate) fn node(&self, key: &LockKey) -> KeyNode {
-        names::of_key(
-            self.settings.layout,
-            &self.settings.chroot,
-            &self.namespace,
-            key,
-        )
-    }
-
+impl ZooKeeperEngine {
     pub(crate) fn acl(&self) -> Acl {
         match self.settings.user {
             Some(_) => Acl::Creator,
             None => Acl::Open,
         }
-    }
-
-    /// Carries out an operation, which may be repeated: over another connection, if one ends.
-    pub(crate) async fn carry_out<T, F>(
-        &self,
-        by: Instant,
-        operation: impl Fn(Arc<Live>) -> F,
-    ) -> Result<Answer<T>, Failure>
-    where
-        F: Future<Output = Carried<T>>,
-    {
-        let refused = |why: Option<i32>, server: &str| match why {
-            Some(why) => of_code(why, server),
-            None => {
-                let text = format!("{server}: its answer can't be read");
-                StoreError::new(StoreErrorKind::Refused, text)
-            }
-        };
-        ordered::carry_out(&self.session.connecting, by, operation, refused).await
-    }
-
-    /// The children of a key's node. With `watch`, whoever waits there hears of the next change.
-    pub(crate) async fn list(&self, live: &Live, node: &KeyNode, watch: bool) -> Carried<Listing> {
-        let reply = live.send(wire::children(&node.path, watch)).reply().await;
-        self.listing(node, reply.map(Some))
-    }
-
-    /// The same, with all that was answered to anybody before this was asked: a follower may be
-    /// behind, and show what was released elsewhere. What this session has made needs no such
-    /// question: the reply to it shows that the follower is that far.
-    pub(crate) async fn list_all_done(&self, live: &Live, node: &KeyNode) -> Carried<Listing> {
-        let synced = live.send(wire::sync());
-        let listing = self.list(live, node, false).await;
-        synced.reply().await?;
-        listing
     }
 
     /// What a reply to [`wire::children`] says. `None`: there is no such node.
@@ -158,7 +83,7 @@ impl Inner {
             .collect();
         let is_foreign = children.len() < found.len() || self.is_others(&stat);
         self.note_kept(node, &children);
-        Ok(Listing::new(children, stat, is_foreign))
+        Ok(Listing::new(children, Some(stat), is_foreign))
     }
 
     /// Whether a key's node is that of another program. Curator's users may write into theirs.

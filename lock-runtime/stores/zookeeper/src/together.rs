@@ -1,35 +1,40 @@
 //! Several keys at once: one transaction makes a child for each of them.
 
-use lock_store::ordered::KeyNode;
+use std::sync::Arc;
+
+use lock_store::ordered::OrderedEngine;
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
-use crate::acquire::MadeChild;
+use crate::acquire::{AskedLock, MadeChild};
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::rank::Listing;
-use crate::store::{Carried, Inner};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
 
 /// A request, and what there is of it.
 struct KeyWish<'r> {
-    request: &'r Acquire,
-    node: KeyNode,
+    asked: AskedLock<'r>,
     child: Option<MadeChild>,
 }
 
-impl Inner {
-    pub(crate) async fn acquire_all(
+impl ZooKeeperEngine {
+    pub(crate) async fn acquire_all<'r>(
         &self,
-        live: &Live,
-        requests: &[Acquire],
+        live: &'r Arc<Live>,
+        requests: &'r [Acquire],
         given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
         let sent = self.clock.now();
-        let wish = |request| KeyWish {
-            request,
-            node: self.node(&request.claim.key),
+        let wish = |request: &'r Acquire| KeyWish {
+            asked: AskedLock {
+                live,
+                node: self.node(&request.claim.key),
+                request,
+                sent,
+            },
             child: None,
         };
         let mut wishes: Vec<KeyWish<'_>> = requests.iter().map(wish).collect();
@@ -40,8 +45,8 @@ impl Inner {
         // First of all of them: an earlier attempt may have made the children, and its reply was
         // lost. A refusal undoes them.
         for (wish, listing) in wishes.iter_mut().zip(&listings) {
-            let claim = &wish.request.claim;
-            let found = self.find(live, &wish.node, listing, claim.owner, claim.permits);
+            let claim = &wish.asked.request.claim;
+            let found = self.find(live, &wish.asked.node, listing, claim.owner, claim.permits);
             wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
         }
         if let Some(refused) = refused(&wishes, &listings) {
@@ -53,12 +58,10 @@ impl Inner {
         }
         let (mut tokens, mut until) = (Vec::new(), None);
         for (at, (wish, listing)) in wishes.iter().zip(&listings).enumerate() {
-            let Some((child, czxid)) = &wish.child else {
+            let Some(made) = &wish.child else {
                 return Err(Fault::Unreadable);
             };
-            let (node, request) = (&wish.node, wish.request);
-            let held = self.hold(live, node, request, child, *czxid, listing, sent);
-            match held.await? {
+            match self.hold(&wish.asked, made, listing).await? {
                 None => return self.undo_all(live, &wishes, AcquiredAll::Busy(at)).await,
                 Some(Granted {
                     token, until: ends, ..
@@ -71,12 +74,12 @@ impl Inner {
         Ok(AcquiredAll::Granted { tokens, until })
     }
 
-    async fn list_all(&self, live: &Live, wishes: &[KeyWish<'_>]) -> Carried<Vec<Listing>> {
-        let list = |wish: &KeyWish<'_>| live.send(wire::children(&wish.node.path, false));
+    async fn list_all(&self, live: &Arc<Live>, wishes: &[KeyWish<'_>]) -> Carried<Vec<Listing>> {
+        let list = |wish: &KeyWish<'_>| live.send(wire::children(&wish.asked.node.path, false));
         let lists: Vec<SentRequest> = wishes.iter().map(list).collect();
         let mut listings = Vec::new();
         for (wish, list) in wishes.iter().zip(lists) {
-            listings.push(self.listing(&wish.node, list.reply().await.map(Some))?);
+            listings.push(self.listing(&wish.asked.node, list.reply().await.map(Some))?);
         }
         Ok(listings)
     }
@@ -84,23 +87,23 @@ impl Inner {
     /// Makes the children that are not there, and lists all.
     async fn create_all(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         wishes: &mut [KeyWish<'_>],
         given_up: &GivenUp,
     ) -> Carried<Vec<Listing>> {
         for is_there in [true, false] {
             if !is_there {
                 for wish in wishes.iter() {
-                    self.make_node(live, &wish.node).await?;
+                    self.make_node(live, &wish.asked.node).await?;
                 }
             }
             let create = |wish: &KeyWish<'_>| {
-                let claim = &wish.request.claim;
+                let claim = &wish.asked.request.claim;
                 let name = self
                     .settings
                     .layout
                     .without_place(claim.owner, claim.permits, false);
-                let path = wish.node.child(&name);
+                let path = wish.asked.node.child(&name);
                 wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential)
             };
             let missing = wishes.iter().filter(|wish| wish.child.is_none());
@@ -135,14 +138,14 @@ impl Inner {
 
     async fn undo_all(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         wishes: &[KeyWish<'_>],
         reply: AcquiredAll,
     ) -> Carried<AcquiredAll> {
         let sent = wishes.iter().filter_map(|wish| {
             let (child, _) = wish.child.as_ref()?;
-            self.holds.lock().forget(&wish.node, child);
-            Some(live.send(wire::delete(&wish.node.child(&child.name))))
+            self.holds.lock().forget(&wish.asked.node, child);
+            Some(live.send(wire::delete(&wish.asked.node.child(&child.name))))
         });
         let sent: Vec<SentRequest> = sent.collect();
         for deleted in sent {
@@ -157,7 +160,7 @@ impl Inner {
                 .as_ref()
                 .is_some_and(|(child, _)| child.is_spent())
             {
-                self.remove_spent(live, &wish.node).await?;
+                self.remove_spent(live, &wish.asked.node).await?;
             }
         }
         Ok(reply)
@@ -172,7 +175,10 @@ fn refused(wishes: &[KeyWish<'_>], listings: &[Listing]) -> Option<AcquiredAll> 
             return Some(AcquiredAll::Conflict(at));
         }
         let child = wish.child.as_ref().map(|(child, _)| child);
-        match listing.rank(wish.request.claim.permits, child).standing {
+        match listing
+            .rank(wish.asked.request.claim.permits, child)
+            .standing
+        {
             ChildStanding::Holds => None,
             ChildStanding::OtherKind => Some(AcquiredAll::Conflict(at)),
             ChildStanding::Waits(_) => Some(AcquiredAll::Busy(at)),

@@ -10,13 +10,13 @@
 //! since 1970, so that tokens go on above those that another engine has given.
 
 use lock_store::Owner;
-use lock_store::ordered::KeyNode;
+use lock_store::ordered::{KeyNode, Minted};
 
 use crate::base::base_in;
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
-use crate::holds::{GivenTokens, ZxidWindow};
-use crate::store::{Carried, Inner};
+use crate::holds::{GivenTokens, OwnDetails, ZxidWindow, names_of};
+use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
 
 /// The tokens of one transaction.
@@ -27,10 +27,7 @@ fn window_first(base: u64, zxid: i64) -> u64 {
     base.saturating_add(zxid.saturating_mul(WINDOW.into()))
 }
 
-/// The first of these tokens, and how many are reserved.
-pub(crate) type Minted = Option<(u64, u32)>;
-
-impl Inner {
+impl ZooKeeperEngine {
     async fn base(&self, live: &Live, path: &str) -> Carried<u64> {
         let changes = match self.session.bases.get(path) {
             Ok(base) => return Ok(base),
@@ -96,7 +93,7 @@ impl Inner {
     ) -> Carried<Option<T>> {
         let names = || {
             let mut holds = self.holds.lock();
-            holds.get(node, owner).map(|own| own.names())
+            holds.get(node, owner).map(|own| names_of(own))
         };
         let mut before = names();
         while let Some(tried) = before {
@@ -134,7 +131,7 @@ impl Inner {
     async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<bool> {
         match self.holds.lock().get(node, owner) {
             None => return Ok(false),
-            Some(own) if own.czxid.is_some() => return Ok(true),
+            Some(own) if own.details.czxid.is_some() => return Ok(true),
             Some(_) => {}
         }
         let read = |reply| live.own_stat(reply);
@@ -146,7 +143,9 @@ impl Inner {
         };
         let mut holds = self.holds.lock();
         let own = holds.get(node, owner);
-        Ok(own.map(|own| own.czxid = Some(stat.czxid)).is_some())
+        Ok(own
+            .map(|own| own.details.czxid = Some(stat.czxid))
+            .is_some())
     }
 
     /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
@@ -165,41 +164,28 @@ impl Inner {
         if !self.learn_czxid(live, node, owner).await? {
             return Ok(None);
         }
-        let czxid = self.holds.lock().get(node, owner).and_then(|own| own.czxid);
+        let czxid = self
+            .holds
+            .lock()
+            .get(node, owner)
+            .and_then(|own| own.details.czxid);
         self.raise_base(live, &path, czxid.unwrap_or(0)).await?;
         let base = self.base(live, &path).await?;
-        let take = |window: &mut ZxidWindow, count: u32| {
-            let first = window_first(base, window.zxid).saturating_add(window.used.into());
-            window.used += count;
-            let last = first.saturating_add(u64::from(count));
-            let restored = self.session.restored();
-            let mut given = self.given.lock();
-            let given = given.entry(path.clone()).or_insert(GivenTokens {
-                highest: 0,
-                restored,
-            });
-            given.highest = given.highest.max(last);
-            (first, count)
-        };
         {
             let mut holds = self.holds.lock();
             let Some(own) = holds.get(node, owner) else {
                 return Ok(None);
             };
-            let has_rest = |window: &ZxidWindow| !is_shared && window.used < WINDOW;
-            match &mut own.window {
-                Some(window) if has_rest(window) => {
-                    let rest = count.min(WINDOW - window.used);
-                    return Ok(Some(take(window, rest)));
-                }
-                Some(_) => {}
-                window @ None => {
-                    let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
-                    if let Some(zxid) = own.czxid.filter(is_last) {
-                        let window = window.insert(ZxidWindow { zxid, used: 0 });
-                        return Ok(Some(take(window, count)));
-                    }
-                }
+            let OwnDetails { window, czxid, .. } = &mut own.details;
+            let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
+            if let Some(zxid) = czxid.filter(is_last).filter(|_| window.is_none()) {
+                let window = window.insert(ZxidWindow { zxid, used: 0 });
+                return Ok(Some(self.take(&path, base, window, count)));
+            }
+            let has_rest = |window: &&mut ZxidWindow| !is_shared && window.used < WINDOW;
+            if let Some(window) = window.as_mut().filter(has_rest) {
+                let rest = count.min(WINDOW - window.used);
+                return Ok(Some(self.take(&path, base, window, rest)));
             }
         }
         let Some(zxid) = self.touch(live, node, owner).await? else {
@@ -209,8 +195,23 @@ impl Inner {
         let Some(own) = holds.get(node, owner) else {
             return Ok(None);
         };
-        let window = own.window.insert(ZxidWindow { zxid, used: 0 });
-        Ok(Some(take(window, count)))
+        let window = own.details.window.insert(ZxidWindow { zxid, used: 0 });
+        Ok(Some(self.take(&path, base, window, count)))
+    }
+
+    /// The next tokens of a window, for a namespace with this base at this path.
+    fn take(&self, path: &str, base: u64, window: &mut ZxidWindow, count: u32) -> (u64, u32) {
+        let first = window_first(base, window.zxid).saturating_add(window.used.into());
+        window.used += count;
+        let last = first.saturating_add(u64::from(count));
+        let restored = self.session.restored();
+        let mut given = self.given.lock();
+        let given = given.entry(path.to_owned()).or_insert(GivenTokens {
+            highest: 0,
+            restored,
+        });
+        given.highest = given.highest.max(last);
+        (first, count)
     }
 }
 

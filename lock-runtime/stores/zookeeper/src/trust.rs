@@ -83,7 +83,8 @@ impl SessionTrust {
             self.answered.pop_front();
         }
         let passed_on = now + self.passes_on;
-        // Of those that were sent at about the same time, the first counts, when all are passed on.
+        // Of those that were sent at about the same time, the first counts, when the leader has
+        // heard of all.
         if let Some(last) = self.answered.back_mut()
             && sent < last.sent + AT_ABOUT_THE_SAME_TIME
         {

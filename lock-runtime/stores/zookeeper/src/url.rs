@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lock_store::{
-    ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option, time_option,
-    tls_option,
+    Access, ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option,
+    time_option, tls_option,
 };
 
-use crate::access::Access;
 use crate::names::NodeLayout;
 
 /// What a URL says.
@@ -76,10 +75,26 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         session,
         tick,
         layout,
-        user: access.user(parts.login)?,
+        user: user(parts.login, access)?,
         wants_tls: tls_option(wants_tls, access.has_tls())?,
         hosts: parts.hosts,
     })
+}
+
+/// The user of the URL, or the one beside it. `None`: nobody.
+fn user(
+    in_url: (Option<String>, Option<String>),
+    access: &Access,
+) -> Result<Option<User>, ConfigError> {
+    match access.provider {
+        Some(_) => Err(ConfigError::new(
+            "`credentials` can't be used with ZooKeeper: a session keeps its users for ever; give \
+             user and password in the URL or to the builder",
+        )),
+        None => access
+            .login
+            .user(in_url, "zookeeper://user:password@host:2181/chroot"),
+    }
 }
 
 /// ZooKeeper's own rules for paths.
@@ -154,25 +169,17 @@ mod tests {
     #[test]
     fn what_can_not_be_meant_is_refused_and_not_repeated() {
         for (url, says) in [
-            ("redis://h", "zookeeper://"),
-            ("zookeeper:h", "zookeeper://"),
-            ("zookeeper://", "hosts"),
-            ("zookeeper://a,,b", "hosts"),
-            ("zookeeper://a:x", "hosts"),
             ("zookeeper://user:se/cret@h", "hosts"),
-            ("zookeeper://user:pass?secret@h/x", "%3F"),
             ("zookeeper://user@h", "both user and password"),
             ("zookeeper://h/a//b", "empty part"),
             ("zookeeper://h/../b", "`..`"),
             ("zookeeper://h/a%00", "refuses"),
             ("zookeeper://h/a%zz", "hexadecimal"),
-            ("zookeeper://h/a#b", "%23"),
             ("zookeeper://h?sesion=5s", "`sesion` is no option"),
             ("zookeeper://h?session=5", "no time"),
             ("zookeeper://h?session=1ms", "no time"),
             ("zookeeper://h?tick=0s", "no time"),
             ("zookeeper://h?tick=2s&session=3s", "two ticks"),
-            ("zookeeper://h?tick=2s&tick=3s", "twice"),
             ("zookeeper://h?tls=yes", "neither"),
             ("zookeeper://h?layout=redisson", "is not `curator`"),
         ] {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use lock_store::{Acquired, Queue};
-use lock_testkit::{Backend, RedisBackend, RedisQuorum, RedisServer, eventually};
+use lock_testkit::{
+    Backend, RedisBackend, RedisQuorum, RedisServer, RedissonBackend, TextBackend, eventually,
+};
 
 use super::{by_numbers, by_words, expect_fixture, lines, messages, stored, time_to_live};
-use crate::clients::{A, B, Clients, claim, owner};
+use crate::clients::{A, B, Clients, LEASE, claim, owner};
 
 async fn server() -> Backend {
     RedisBackend::redis().await
@@ -113,6 +115,36 @@ async fn what_was_stored_in_redis_is_understood() {
     load(redis(&backend), &lines("redis/stored.txt")).await;
     stored::find(&clients).await;
     find_suspended(&clients).await;
+}
+
+/// A new server with locks of another library's layout, and the name of its fixture.
+async fn layouts() -> [(Backend, &'static str); 2] {
+    [
+        (RedissonBackend::start().await, "redis/redisson.txt"),
+        (TextBackend::timestamp().await, "redis/timestamp.txt"),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_stored_in_other_libraries_layouts_is_as_it_was() {
+    for (backend, fixture) in layouts().await {
+        let clients = Clients::of(&*backend).await;
+        clients.take(claim("exclusive", owner(A, 1), None), 0).await;
+        expect_fixture(fixture, &dump(redis(&backend)).await);
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_in_other_libraries_layouts_is_understood() {
+    for (backend, fixture) in layouts().await {
+        let clients = Clients::of(&*backend).await;
+        load(redis(&backend), &lines(fixture)).await;
+        clients.is_busy("exclusive", None).await;
+        let found = clients.inspect("exclusive").await;
+        assert!(found.holder.is_some(), "{fixture}: {found:?}");
+        let left = found.remaining.unwrap();
+        assert!(left > LEASE / 2, "{fixture}: {left:?}");
+    }
 }
 
 /// Subscribes to all channels of clients, and gives the messages that come.

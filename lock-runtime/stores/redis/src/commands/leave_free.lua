@@ -1,4 +1,4 @@
--- Frees an exclusive lock and passes over the queue: the key is left to whoever asks first.
+-- Frees an exclusive lock and skips the queue: the key is left to whoever asks first.
 -- ARGV: owner.
 -- Reply: 0 not held; 1 freed; 3 freed, and somebody waits in the queue.
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end

@@ -340,8 +340,8 @@ impl<L: TextLayout> Store for TextStore<L> {
         self.redis.ping(by)
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        self.redis.connected(by)
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
+        self.redis.await_connection(by)
     }
 
     fn is_connected(&self) -> bool {

@@ -60,7 +60,7 @@ impl Store for QuorumStore {
         })
     }
 
-    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(self.first_attempt(by))
     }
 

@@ -84,12 +84,12 @@ impl Listener for ServerListener {
         self.hints.listener.recheck();
     }
 
-    fn connected(&self, server: &str) {
-        self.hints.listener.connected(server);
+    fn on_connected(&self, server: &str) {
+        self.hints.listener.on_connected(server);
     }
 
-    fn disconnected(&self, server: &str, error: &StoreError) {
-        self.hints.listener.disconnected(server, error);
+    fn on_disconnected(&self, server: &str, error: &StoreError) {
+        self.hints.listener.on_disconnected(server, error);
     }
 
     fn on_message(&self, message: ClientMessage) {

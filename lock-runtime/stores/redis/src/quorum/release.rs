@@ -68,10 +68,7 @@ impl QuorumStore {
             return self.too_few(&failures);
         }
         let held = has.iter().filter(|has| **has).count();
-        Ok(match held >= self.majority() {
-            true => Released::Released,
-            false => Released::NotHeld,
-        })
+        Ok(Released::of(held >= self.majority()))
     }
 
     /// Ends what a round without a grant may have. Returns when a majority does not have it any

@@ -6,22 +6,22 @@ use lock_store::{StoreError, StoreErrorKind, escaped};
 use redis::{ErrorKind, RedisError};
 
 use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::errors;
 use crate::server_text::shown;
 use crate::session::Session;
 
 /// The error when an attempt's time is over: what it was waiting for.
-pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
+pub(crate) fn silent(access: &ServerAccess, progress: &Progress) -> StoreError {
     late("it does not answer in time", access, progress)
 }
 
 /// The error of a caller that has less time than the attempt.
-pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
+pub(crate) fn slow(access: &ServerAccess, progress: &Progress) -> StoreError {
     late("connecting takes too long", access, progress)
 }
 
-fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
+fn late(reaching: &str, access: &ServerAccess, progress: &Progress) -> StoreError {
     let text = match progress.step() {
         ConnectStep::Reaching => with_origin(reaching, progress),
         ConnectStep::Credentials => format!(
@@ -80,7 +80,11 @@ pub(super) fn is_reply(error: &RedisError) -> bool {
 }
 
 /// The connection ended before its first reply, or what came is no reply.
-pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progress) -> StoreError {
+pub(super) fn not_greeted(
+    error: &RedisError,
+    access: &ServerAccess,
+    progress: &Progress,
+) -> StoreError {
     let text = shown(&errors::text(error));
     let text = match progress.step() {
         ConnectStep::GreetingOverTls if !progress.has_replied() => {
@@ -143,7 +147,7 @@ pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
 #[cfg(feature = "tls")]
 pub(super) fn handshake_failed(
     error: &io::Error,
-    access: &Access,
+    access: &ServerAccess,
     progress: &Progress,
 ) -> StoreError {
     use rustls::{AlertDescription as Alert, CertificateError, Error};

@@ -181,7 +181,7 @@ impl Connection {
         if let ConnectionState::Up(up) = before {
             let text = "the connection is not needed any more";
             let error = StoreError::new(StoreErrorKind::Disconnected, text);
-            self.context.listener.disconnected(&up.address(), &error);
+            self.context.listener.on_disconnected(&up.address(), &error);
         }
     }
 

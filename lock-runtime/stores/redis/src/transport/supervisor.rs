@@ -161,7 +161,7 @@ impl Supervisor {
         let (link, server) = (up.link, up.address());
         let connection = up.connection.clone();
         tracing::debug!(link = link.0, %server, "connected to the lock store");
-        self.context.listener.connected(&server);
+        self.context.listener.on_connected(&server);
         let subscriptions = Arc::clone(&up.subscriptions);
         shared.bring_up(up);
         shared.hear_all();
@@ -187,7 +187,7 @@ impl Supervisor {
                     link = link.0, %error, %server,
                     "the connection to the lock store is replaced"
                 );
-                self.context.listener.disconnected(&server, error);
+                self.context.listener.on_disconnected(&server, error);
                 self.context.listener.recheck();
             }
             Left::Replaced(_) => {
@@ -197,7 +197,7 @@ impl Supervisor {
                 );
                 let text = "the connection stayed silent";
                 let silent = StoreError::new(StoreErrorKind::Timeout, text);
-                self.context.listener.disconnected(&server, &silent);
+                self.context.listener.on_disconnected(&server, &silent);
             }
         }
         Some(left)

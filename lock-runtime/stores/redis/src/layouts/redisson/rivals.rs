@@ -16,7 +16,7 @@ const SEEN_FOR: Duration = Duration::from_secs(10);
 const HEAD_START: Duration = Duration::from_millis(6);
 /// The head start doubles so often if nobody comes, as from a client that sleeps between its tries.
 const DOUBLED: u32 = 4;
-/// From then on, this client has the key for so many times a head start before the next one.
+/// From then on, this client has the key for this number of head starts before the next one.
 const WITHOUT: u32 = 10;
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);

@@ -1,0 +1,249 @@
+//! [`OrderedStore`]: the contract, by what an engine has of its own.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::carried::{carry_out, in_a_task};
+use super::connecting::SessionNews;
+use super::ends::{EngineEnds, end_in_time, keep_undoing};
+use super::engine::{Carried, EngineHolds, EngineMail, OperationProgress};
+use super::servers::{EngineServers, servers};
+use super::waiting::{EngineQueue, attend};
+use crate::capabilities::Capabilities;
+use crate::client_message::ClientMessage;
+use crate::contract::{Asked, Finished, Store, StoreFuture};
+use crate::health::ServerHealth;
+use crate::instant::Instant;
+use crate::key::LockKey;
+use crate::link::{Answer, Failure, Link};
+use crate::owner::{ClientId, FoundHolder};
+use crate::request::{
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
+};
+use crate::rules::RankedRequest;
+
+/// A list of holders is no longer.
+const MOST_HOLDERS: usize = 1_000;
+
+/// All that an engine has of its own.
+pub trait WholeEngine: EngineHolds + EngineMail + EngineQueue + EngineEnds + EngineServers {}
+
+impl<E: EngineHolds + EngineMail + EngineQueue + EngineEnds + EngineServers> WholeEngine for E {}
+
+/// A client's handle. What it does goes on in the engine, which ends with this.
+#[derive(Debug)]
+pub struct OrderedStore<E: WholeEngine>(Arc<E>);
+
+impl<E: WholeEngine> Drop for OrderedStore<E> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<E: WholeEngine> OrderedStore<E> {
+    /// Its handle, with two tasks: one attends to the news of its session, and one ends what is
+    /// over.
+    pub fn begin(engine: Arc<E>, news: tokio::sync::mpsc::UnboundedReceiver<SessionNews>) -> Self {
+        let clock = engine.clock.clone();
+        clock.spawn(attend(Arc::clone(&engine), news));
+        clock.spawn(end_in_time(Arc::clone(&engine)));
+        Self(engine)
+    }
+
+    /// Carries an operation out: in a task of the client, if it is to go on when nobody polls it.
+    fn operate<T, F>(
+        &self,
+        makes: bool,
+        operation: impl FnOnce(Arc<E>, E::Progress) -> F,
+    ) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
+    {
+        let progress = E::Progress::default();
+        let running = operation(Arc::clone(&self.0), progress.clone());
+        match makes || E::ALL_GO_ON {
+            true => in_a_task(self.0.connecting(), move || progress.give_up(), running),
+            false => Box::pin(running),
+        }
+    }
+}
+
+impl<E: WholeEngine> Store for OrderedStore<E> {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        self.operate(true, move |me, progress| async move {
+            let acquire = async |live| me.acquire(&live, &request, &progress).await;
+            carry_out(&*me, by, acquire).await
+        })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        self.operate(false, move |me, progress| async move {
+            let renew = async |live| me.renew(&live, &holds, &progress).await;
+            carry_out(&*me, by, renew).await
+        })
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        self.operate(true, move |me, progress| async move {
+            let acquire = async |live| me.acquire_all(&live, &requests, &progress).await;
+            carry_out(&*me, by, acquire).await
+        })
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        self.operate(false, move |me, progress| async move {
+            let fence = async |live| me.fence(&live, &claim, &progress).await;
+            carry_out(&*me, by, fence).await
+        })
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        self.operate(false, move |me, progress| async move {
+            let release = async |live| me.release(&live, &requests, &progress).await;
+            carry_out(&*me, by, release).await
+        })
+    }
+
+    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
+        self.operate(false, move |me, progress| async move {
+            let shrink = async |live| me.shrink(&live, &claim, permits, &progress).await;
+            carry_out(&*me, by, shrink).await
+        })
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        self.operate(false, move |me, progress| async move {
+            let abandon = async |live| me.abandon(&live, &request, &progress).await;
+            let abandoned = carry_out(&*me, by, abandon).await;
+            if abandoned.is_err() {
+                keep_undoing(&me, request);
+            }
+            abandoned
+        })
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
+        Box::pin(async move {
+            let (me, key) = (&*self.0, &key);
+            carry_out(me, by, async |live| inspect(me, &live, key).await).await
+        })
+    }
+
+    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
+        Box::pin(async move {
+            let (me, key) = (&*self.0, &key);
+            carry_out(me, by, async |live| holders(me, &live, key).await).await
+        })
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(async move {
+            let (me, key) = (&*self.0, &key);
+            carry_out(me, by, async |live| force_release(me, &live, key).await).await
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        Box::pin(async move {
+            let (me, message) = (&*self.0, &message);
+            let told = carry_out(me, by, async |live| me.tell(&live, to, message).await).await;
+            told.map(|told| told.value).map_err(|failure| failure.error)
+        })
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let me = &*self.0;
+            carry_out(me, by, async |live| me.ping(&live).await).await
+        })
+    }
+
+    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(async move {
+            let me = &*self.0;
+            let checked = carry_out(me, by, async |live| me.check(&live).await).await;
+            checked.map(drop).map_err(|failure| failure.error)
+        })
+    }
+
+    fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+        self.0.migrate(by)
+    }
+
+    fn is_connected(&self) -> bool {
+        self.0.connecting().live_now().is_some()
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        Box::pin(servers(&*self.0, by))
+    }
+
+    fn link(&self) -> Link {
+        self.0.connecting().link()
+    }
+
+    fn finish(&self, by: Instant) -> Finished<'_> {
+        self.0.finish(by)
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.connecting().is_closed()
+    }
+}
+
+async fn inspect<E: WholeEngine>(
+    engine: &E,
+    live: &Arc<E::Live>,
+    key: &LockKey,
+) -> Carried<Option<LockFound>, E> {
+    let node = engine.node(key);
+    let listing = engine.list_all_done(live, &node).await?;
+    if listing.is_foreign {
+        return Ok(None);
+    }
+    let mut found = listing.found();
+    // The rest of a lease, which is known of what this client has.
+    let last = listing.holding().last();
+    let ends = last.and_then(|child| engine.holds.lock().end_of(&node, child));
+    found.remaining = ends.map(|ends| ends - engine.clock.now());
+    Ok(Some(found))
+}
+
+async fn holders<E: WholeEngine>(
+    engine: &E,
+    live: &Arc<E::Live>,
+    key: &LockKey,
+) -> Carried<Option<Vec<FoundHolder>>, E> {
+    let listing = engine.list_all_done(live, &engine.node(key)).await?;
+    let holding = listing.holding().iter().take(MOST_HOLDERS);
+    Ok((!listing.is_foreign).then(|| holding.map(RankedRequest::holder).collect()))
+}
+
+async fn force_release<E: WholeEngine>(
+    engine: &E,
+    live: &Arc<E::Live>,
+    key: &LockKey,
+) -> Carried<Option<bool>, E> {
+    let node = engine.node(key);
+    let listing = engine.list_all_done(live, &node).await?;
+    if listing.is_foreign {
+        return Ok(None);
+    }
+    let mut ended = false;
+    for child in listing.holding() {
+        ended |= engine.delete_child(live, &node, child).await?;
+        let mut holds = engine.holds.lock();
+        holds.forget(&node, child);
+        holds.unkeep(&node.child(child.name()));
+    }
+    Ok(Some(ended))
+}

@@ -1,0 +1,185 @@
+//! Who waits hears of its turn: it watches what is in its way, and looks again when that has
+//! changed.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::connecting::SessionNews;
+use super::engine::{Carried, EngineMail, ListingOf, Minted, OrderedEngine};
+use super::fault::OperationFault;
+use super::names::KeyNode;
+use crate::instant::Instant;
+use crate::listener::{HandedOver, Listener, Trust};
+use crate::request::Permits;
+use crate::rules::{ChildStanding, Obstacle, RankedRequest};
+use crate::timing::trusted;
+
+/// How those who wait hear of their turn.
+pub trait EngineQueue: OrderedEngine {
+    /// Watches what is in the way of a request for this part, since the listing. False: it is gone,
+    /// or may have changed before.
+    fn watch(
+        &self,
+        live: &Arc<Self::Live>,
+        node: &KeyNode,
+        permits: Option<Permits>,
+        obstacle: &Obstacle,
+        read: &Self::Read,
+    ) -> impl Future<Output = Carried<bool, Self>> + Send;
+
+    /// Tells those behind this request that it holds, if [they ask](super::PlacedRequest::SIGNALS).
+    fn signal(&self, _live: &Self::Live, _node: &KeyNode, _child: &Self::Child) {}
+
+    /// Fencing tokens for a hold of this client that was handed over.
+    fn mint_first(
+        &self,
+        live: &Arc<Self::Live>,
+        node: &KeyNode,
+        child: &Self::Child,
+        count: u32,
+        read: &Self::Read,
+    ) -> impl Future<Output = Carried<Minted, Self>> + Send;
+}
+
+/// Attends to the news of the session, until the client is closed.
+pub(super) async fn attend<E: EngineQueue + EngineMail>(
+    me: Arc<E>,
+    mut news: mpsc::UnboundedReceiver<SessionNews>,
+) {
+    while let Some(news) = news.recv().await {
+        let nodes = match news {
+            SessionNews::Changed(path) if path == me.mailbox() => {
+                mind_mailbox(&me, false);
+                continue;
+            }
+            SessionNews::Changed(path) => me.holds.lock().take_watchers(&path),
+            SessionNews::Up => {
+                mind_mailbox(&me, true);
+                me.holds.lock().unwatch()
+            }
+            SessionNews::Over(session, link) => {
+                me.forget_session(session);
+                me.listener.on_lost(link);
+                continue;
+            }
+            SessionNews::Closed => return,
+        };
+        for node in nodes {
+            look(&me, node);
+        }
+    }
+}
+
+/// Listens for messages, or collects what has come, in a task.
+fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
+    let (engine, me) = (Arc::clone(me), me);
+    me.clock.spawn(async move {
+        let me = engine;
+        let Some(live) = me.connecting().live_now() else {
+            return;
+        };
+        let minded = match is_new {
+            true => me.listen(&live).await,
+            false => me.collect(&live).await,
+        };
+        if let Err(OperationFault::Refused(why)) = minded {
+            let error = E::refusal(Some(why), me.connecting().server());
+            let why = error.detail();
+            tracing::debug!(why, "no messages from other clients can be heard");
+        }
+    });
+}
+
+/// Looks at a key at which this client waits, in a task: one at a time for each key.
+pub fn look<E: EngineQueue>(engine: &Arc<E>, node: KeyNode) {
+    if !engine.looks.begin(&node) {
+        return;
+    }
+    let me = Arc::clone(engine);
+    engine.clock.spawn(async move {
+        loop {
+            if let Some(live) = me.connecting().live_now() {
+                // If it fails, the next connection looks at all keys.
+                let _ = serve(&*me, &live, &node).await;
+            }
+            if !me.looks.look_again(&node) {
+                return;
+            }
+        }
+    });
+}
+
+/// Tells those of this client whose turn has come, in their order, and watches for the others.
+async fn serve<E: EngineQueue>(me: &E, live: &Arc<E::Live>, node: &KeyNode) -> Carried<(), E> {
+    let mut waiting = me.holds.lock().waiting(node);
+    let mut failed = None;
+    while !waiting.is_empty() {
+        let sent = me.clock.now();
+        let listing = me.list(live, node).await?;
+        let mut is_settled = true;
+        for child in &waiting {
+            if listing.named(child.name()).is_none() {
+                me.holds.lock().forget(node, child);
+                continue;
+            }
+            let permits = child.permits();
+            match listing.rank(permits, Some(child)).standing {
+                ChildStanding::Holds => {
+                    // Those behind it do not wait for one that can't have its token.
+                    let handed = hand_over(me, live, node, child, &listing, sent).await;
+                    failed = handed.err().or(failed);
+                }
+                ChildStanding::Waits(obstacle) => {
+                    let watched = me.watch(live, node, permits, &obstacle, &listing.read);
+                    is_settled &= watched.await?;
+                }
+                // It learns of that when it asks again.
+                ChildStanding::OtherKind => {}
+            }
+        }
+        if let Some(fault) = failed {
+            return Err(fault);
+        }
+        if is_settled {
+            return Ok(());
+        }
+        waiting = me.holds.lock().waiting(node);
+    }
+    Ok(())
+}
+
+async fn hand_over<E: EngineQueue>(
+    me: &E,
+    live: &Arc<E::Live>,
+    node: &KeyNode,
+    child: &E::Child,
+    listing: &ListingOf<E>,
+    sent: Instant,
+) -> Carried<(), E> {
+    let handed = me.holds.lock().hand_over(node, child, me.clock.now());
+    let Some(handed) = handed else {
+        return Ok(());
+    };
+    me.signal(live, node, child);
+    me.ends.notify_one();
+    let mut token = None;
+    if handed.tokens > 0 {
+        let minted = me.mint_first(live, node, child, handed.tokens, &listing.read);
+        match minted.await {
+            Ok(Some((first, _))) => token = Some(first),
+            Ok(None) => return Ok(()),
+            Err(fault) => {
+                // Nobody was told. So it waits on, and is told by the next look.
+                me.holds.lock().take_back(node, child, &handed);
+                me.ends.notify_one();
+                return Err(fault);
+            }
+        }
+    }
+    let until = me.trusted_until(live, child).unwrap_or(sent);
+    let until = until.min(sent + trusted(handed.first_lease));
+    let grant = HandedOver::new(child.owner(), token, Trust::Until(until));
+    drop(me.listener.on_granted(grant));
+    Ok(())
+}
