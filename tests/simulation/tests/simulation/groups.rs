@@ -148,12 +148,14 @@ impl Group {
             return;
         }
         world.counts.add("groups");
-        let there_and_back = 2 * Duration::from_millis(world.faults.delay.1);
+        let (least, longest) = world.faults.delay;
+        let there_and_back = 2 * Duration::from_millis(longest);
         // Without messages, the first finds out by its poll, and then each by its own look. The
-        // messages of one step are under way together.
+        // messages of one step are under way together. Whoever asks as its message comes awaits
+        // the answer first.
         let most = match world.faults.loses_grants() {
             true => FALLBACK_POLL + many * there_and_back,
-            false => there_and_back,
+            false => Duration::from_millis(longest - least) + there_and_back,
         };
         if apart > most + SPARE {
             let what = format!(

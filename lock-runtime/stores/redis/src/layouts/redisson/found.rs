@@ -4,10 +4,10 @@ use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Perm
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
+use super::claim::script;
 use super::names::{self, RedissonNames};
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, remaining};
 
 /// A key as the script describes it.
@@ -20,15 +20,6 @@ struct Described {
     holders: Vec<(FoundHolder, i64)>,
 }
 
-fn inspect(keys: &[&str], stem: &str) -> Request {
-    Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
-        command.arg(keys.len());
-        for key in keys.iter().chain([&stem]) {
-            command.arg(*key);
-        }
-    })
-}
-
 impl Described {
     async fn of(
         store: &RedisStore,
@@ -36,7 +27,10 @@ impl Described {
         by: Instant,
     ) -> Result<Answer<Option<Self>>, Failure> {
         let names = RedissonNames::of(&store.namespace, key);
-        let inspect = inspect(&[&names.key, &names.taken(), &names.queue()], &names.stem());
+        let keys = [&*names.key, &names.taken(), &names.queue()];
+        let inspect = script(store, &scripts::REDISSON_INSPECT, keys, |command| {
+            command.arg(names.stem());
+        });
         let reply: Reply<Vec<Value>> = store.call(key, by, &inspect).await?;
         Ok(reply.map(|value| value.ok().and_then(|reply| Self::read(store, reply))))
     }
@@ -138,13 +132,12 @@ impl RedissonStore {
         by: Instant,
     ) -> Result<Answer<Option<bool>>, Failure> {
         let names = self.names(&key);
-        let force = Request::script(scripts::REDISSON_FORCE_RELEASE.form(false), |command| {
-            command.arg(4).arg(&*names.key).arg(names.taken());
-            command.arg(names.queue()).arg(names.timeouts());
+        let (queue, timeouts) = (names.queue(), names.timeouts());
+        let keys = [&*names.key, &names.taken(), &queue, &timeouts];
+        let force = self.script(&scripts::REDISSON_FORCE_RELEASE, keys, |command| {
             command.arg(names.stem()).arg(names.channel());
-            command
-                .arg(names.read_write_channel())
-                .arg(names.semaphore_channel());
+            command.arg(names.read_write_channel());
+            command.arg(names.semaphore_channel());
         });
         let reply: Reply<i64> = self.store.call(&key, by, &force).await?;
         Ok(reply.map(|value| match value {
@@ -179,7 +172,7 @@ pub(crate) async fn lock_of_redisson(
 ) -> Result<Option<&'static str>, StoreError> {
     let names = RedissonNames::of(&store.namespace, &key);
     // The keys beside it are outside of what this client may need rights for.
-    let inspect = inspect(&[&names.key], "");
+    let inspect = script(store, &scripts::REDISSON_INSPECT, [&names.key], |_| ());
     let reply: Result<Reply<Vec<Value>>, Failure> = store.call(&key, by, &inspect).await;
     let described = reply.map_err(|failure| failure.error)?;
     let described = described.value.ok();
