@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient};
-use lock_testkit::RedisServer;
+use lock_testkit::{RedisCluster, RedisServer, eventually};
 
 use crate::client;
+use crate::servers::Servers;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -135,7 +136,7 @@ async fn a_dropped_request_leaves_nothing_behind() {
         assert!(wait.await.is_err());
     }
     held.release().await.unwrap();
-    lock_testkit::eventually("nothing is left", async || {
+    eventually("nothing is left", async || {
         server.keys("*").await.is_empty()
             && server
                 .channels()
@@ -166,7 +167,6 @@ async fn what_redisson_can_not_carry_is_said_before() {
     assert!(server.keys("*").await.is_empty());
     for (url, why) in [
         ("redis-quorum://a,b,c?layout=redisson".to_owned(), "quorum"),
-        ("redis-cluster://a?layout=redisson".to_owned(), "cluster"),
         (
             format!("{}?layout=redisson&replicas=1", server.url()),
             "replicas",
@@ -183,4 +183,32 @@ async fn what_redisson_can_not_carry_is_said_before() {
             .contains("`layout` is given by the builder"),
         "{twice}"
     );
+}
+
+/// A waiter for each key listens on a channel of its own, at the node of the key.
+#[tokio::test]
+async fn channels_in_a_cluster_are_given_up_after_their_use_and_follow_their_slots() {
+    let cluster = RedisCluster::start_masters().await;
+    let (ours, other) = (client(&cluster, LEASE).await, client(&cluster, LEASE).await);
+    let held = other.lock("k").acquire().await.unwrap();
+    let waiting = tokio::spawn(ours.lock("k").acquire());
+    let fair = tokio::spawn(ours.lock("k").fair().acquire());
+    let listen = async |count| {
+        eventually("so many are listened on", async || {
+            cluster.channels_with("redisson_lock__channel:{k}").await == count
+        })
+        .await;
+    };
+    listen(2).await;
+    let (slot, from) = (cluster.slot("k").await, cluster.of("k").await.port());
+    let to = cluster.nodes.iter().find(|node| node.port() != from);
+    cluster.move_slot(slot, to.unwrap()).await;
+    listen(2).await;
+    held.extend(LEASE).await.unwrap();
+    held.release().await.unwrap();
+    for waiting in [waiting, fair] {
+        let guard = waiting.await.unwrap().unwrap();
+        guard.release().await.unwrap();
+    }
+    listen(0).await;
 }
