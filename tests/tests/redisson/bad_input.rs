@@ -113,7 +113,20 @@ async fn a_lock_of_redisson_met_by_our_own_layout_says_what_it_is() {
 async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
     for (url, layout, why) in [
         ("redis://h?layout=redissson", None, "`redisson`"),
-        ("redis://h?layout=curator", None, "`redisson`"),
+        ("redis://h?layout=curator", None, "not on this engine"),
+        ("redis://h", Some(Layout::Curator), "not on this engine"),
+        ("memory:", Some(Layout::Curator), "not on this engine"),
+        (
+            "postgres://u:p@h/d?layout=curator",
+            None,
+            "not on this engine",
+        ),
+        (
+            "sqlite:///tmp/none?layout=curator",
+            None,
+            "not on this engine",
+        ),
+        ("etcd://h", Some(Layout::Curator), "not on this engine"),
         ("memory:", Some(Layout::Redisson), "not on this engine"),
         ("memory:?layout=redisson", None, "not on this engine"),
         (
@@ -127,7 +140,7 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
             "not on this engine",
         ),
         ("etcd://h?layout=redisson", None, "not on this engine"),
-        ("zookeeper://h?layout=redisson", None, "is not `curator`"),
+        ("zookeeper://h?layout=redisson", None, "not on this engine"),
         (
             "zookeeper://h",
             Some(Layout::Redisson),

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::access::Access;
 use crate::dial::Dialer;
+use crate::names::NodeLayout;
 use crate::session::Session;
 use crate::store::{Inner, ZooKeeperStore};
 use crate::transport::Transport;
@@ -29,9 +30,12 @@ pub fn open(
         listener,
         clock,
         timeouts,
+        layout,
         ..
     } = context;
-    let settings = Arc::new(url::read(url, access)?);
+    let mut settings = url::read(url, access)?;
+    settings.layout = NodeLayout::of(layout)?;
+    let settings = Arc::new(settings);
     let transport = Transport::new(&settings, access)?;
     let (sender, news) = mpsc::unbounded_channel();
     let dialer = Dialer {
