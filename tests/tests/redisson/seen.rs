@@ -16,8 +16,11 @@ async fn redisson_tells_the_truth_about_our_lock_and_can_end_it() {
         return;
     };
     let ours = client(&server, Duration::from_secs(3)).await;
-    for kind in ["lock", "write"] {
+    for kind in ["lock", "fair", "fenced", "read", "write"] {
         let request = match kind {
+            "fair" => ours.lock("k").fair(),
+            "fenced" => ours.lock("k").fenced(),
+            "read" => ours.rw_lock("k").read(),
             "write" => ours.rw_lock("k").write(),
             _ => ours.lock("k"),
         };
@@ -51,7 +54,7 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
     };
     let ours = client(&server, LEASE).await;
     java.ask("t", "permits permit permit 1").await;
-    for kind in ["lock", "fair", "read", "write"] {
+    for kind in ["lock", "fair", "fenced", "read", "write"] {
         let taken = java.ask("t", &format!("take {kind} {kind} 0 20000")).await;
         assert!(taken.starts_with("took"), "{kind}: {taken}");
         let found = ours.inspect(kind).await.unwrap();
@@ -71,6 +74,7 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
             "read" => ours.rw_lock(kind).write(),
             "write" => ours.rw_lock(kind).read(),
             "fair" => ours.lock(kind).fair(),
+            "fenced" => ours.lock(kind).fenced(),
             _ => ours.lock(kind),
         };
         let busy = request

@@ -6,16 +6,21 @@ use redis::{FromRedisValue, Value};
 use super::RedissonStore;
 use super::claim::script;
 use super::names::{self, RedissonNames};
+use crate::layouts::text_store::known_lock;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, remaining};
+
+/// A hash of which a field is a holder's, and which is neither of the locks that are hashes.
+const UNKNOWN_FORM: &str =
+    "a lock of Redisson in a form that is not known here, of another version or kind,";
 
 /// A key as the script describes it.
 struct Described {
     kind: String,
     waiting: usize,
-    /// Free permits of a semaphore.
-    free: Option<u32>,
+    /// Free permits of a semaphore, or what a key is that is no lock.
+    state: String,
     /// Each with the rest of its lease.
     holders: Vec<(FoundHolder, i64)>,
 }
@@ -33,6 +38,10 @@ impl Described {
         });
         let reply: Reply<Vec<Value>> = store.call(key, by, &inspect).await?;
         Ok(reply.map(|value| value.ok().and_then(|reply| Self::read(store, reply))))
+    }
+
+    fn is_lock(&self) -> bool {
+        !matches!(&*self.kind, "other" | "form")
     }
 
     fn read(store: &RedisStore, reply: Vec<Value>) -> Option<Self> {
@@ -59,10 +68,7 @@ impl Described {
             holders.push((holder, i64::from_redis_value(rest).ok()?));
         }
         Some(Self {
-            free: state
-                .parse::<i64>()
-                .ok()
-                .map(|free| u32::try_from(free).unwrap_or(0)),
+            state,
             kind,
             waiting,
             holders,
@@ -78,16 +84,17 @@ impl RedissonStore {
     ) -> Result<Answer<Option<LockFound>>, Failure> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
-            let found = described.filter(|found| found.kind != "other")?;
+            let found = described.filter(Described::is_lock)?;
             let mut lock = LockFound::free(found.waiting);
             let taken = u32::try_from(found.holders.len()).unwrap_or(u32::MAX);
             lock.holders = found.holders.len();
-            lock.permits = match (&*found.kind, found.free) {
-                ("permits", Some(free)) if taken > 0 => Some(Permits {
+            let free = found.state.parse::<i64>().unwrap_or(0);
+            lock.permits = match &*found.kind {
+                "permits" if taken > 0 => Some(Permits {
                     count: taken,
-                    of: taken.saturating_add(free),
+                    of: taken.saturating_add(u32::try_from(free).unwrap_or(0)),
                 }),
-                ("read_write", _) => Some(Permits {
+                "read_write" => Some(Permits {
                     count: match found.holders.iter().any(|(one, _)| writes(one)) {
                         true => Permits::READ_WRITE,
                         false => taken,
@@ -120,7 +127,7 @@ impl RedissonStore {
     ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
-            let found = described.filter(|found| found.kind != "other")?;
+            let found = described.filter(Described::is_lock)?;
             let holders = found.holders.into_iter().map(|(holder, _)| holder);
             Some(holders.take(1000).collect())
         }))
@@ -159,7 +166,8 @@ impl RedissonStore {
             "lock" => Some("an `RLock` of Redisson"),
             "read_write" => Some("an `RReadWriteLock` of Redisson"),
             "permits" => Some("an `RPermitExpirableSemaphore` or another number of Redisson"),
-            _ => None,
+            "form" => Some(UNKNOWN_FORM),
+            _ => known_lock(&found.state).filter(|_| found.state != "hash"),
         }))
     }
 }
@@ -180,6 +188,7 @@ pub(crate) async fn lock_of_redisson(
     Ok(described.and_then(|found| match &*found.kind {
         "lock" => Some("a lock as Redisson keeps it (`RLock`, `layout=redisson`)"),
         "read_write" => Some("a lock as Redisson keeps it (`RReadWriteLock`, `layout=redisson`)"),
+        "form" => Some(UNKNOWN_FORM),
         _ => None,
     }))
 }

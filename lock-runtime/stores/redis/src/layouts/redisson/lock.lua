@@ -6,10 +6,8 @@
 -- of the queue that nobody hears for}.
 local lock, counter, queue, timeouts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, lease, fair = ARGV[1], tonumber(ARGV[2]), ARGV[7]
-local fields = redis.pcall('HLEN', lock)
-if type(fields) == 'table' then return fields end
-local holder = fields == 1 and redis.call('HKEYS', lock)[1]
-if fields > 1 or holder and not is_holder(holder) then return conflict('a hash, but no RLock') end
+local holder, none = holder_of(lock)
+if none then return none end
 if ARGV[3] == '1' then
   local last = redis.pcall('GET', counter)
   if type(last) == 'table' then return last end

@@ -40,7 +40,7 @@ if writes and keep > 0 then return 1 end
 local longest, others = 0, redis.call('HGETALL', lock)
 for at = 1, #others, 2 do
   if others[at] ~= 'mode' then
-    longest = math.max(longest, reader_lasts(ARGV[5], others[at], others[at + 1]))
+    longest = math.max(longest, reader_lasts(lock, ARGV[5], others[at], others[at + 1]))
   end
 end
 if longest > 0 then
