@@ -106,20 +106,7 @@ async fn both_at(
     let [inside, writing] =
         ["in", "writing"].map(|what| Counter::of(servers, format!("{what}:{key}")));
     let counters = Arc::new((inside.await, writing.await));
-    if kinds[0].java == "permit" {
-        assert_eq!(
-            java.ask("t0", &format!("permits permit {key} 2")).await,
-            "set true"
-        );
-    }
-    // Its classes are loaded from then on.
-    for kind in kinds {
-        let warm = format!("contend {} warm 1 1 100", kind.java);
-        if kind.java != "permit" {
-            let warm = java.ask("t0", &warm).await;
-            assert!(warm.starts_with("contended"), "{warm}");
-        }
-    }
+    warm_up(&mut java, kinds, &key).await;
     let (one, two) = (client(servers, LEASE).await, client(servers, LEASE).await);
     let seen = Arc::new(Seen::default());
     let millis = seconds() * 1000;
@@ -147,22 +134,38 @@ async fn both_at(
     for task in tasks {
         task.await.unwrap();
     }
-    let mut theirs = 0;
-    for thread in threads {
-        let answer = java.answer(&thread).await;
-        let numbers = answer
-            .strip_prefix("contended ")
-            .unwrap_or_else(|| panic!("{answer}"));
-        let (turns, broken) = numbers.split_once(' ').unwrap();
-        theirs += turns.parse::<u32>().unwrap();
-        assert_eq!(broken, "0", "Redisson was not alone");
-    }
+    let theirs = turns_of(&mut java, threads).await;
     let turns = seen.turns.load(Ordering::Relaxed);
     let kind = kinds[0].java;
     println!("{kind}, Redisson {version}: {theirs} turns of Redisson, {turns} of ours");
     assert_eq!(seen.broken.load(Ordering::Relaxed), 0, "ours was not alone");
     let least = (turns + theirs) / 10;
     assert!(turns > least && theirs > least, "{theirs} and {turns}");
+}
+
+/// Loads its classes, and sets the number of permits.
+async fn warm_up(java: &mut Java, kinds: &[Kind], key: &str) {
+    for kind in kinds {
+        let (warm, says) = match kind.java {
+            "permit" => (format!("permits permit {key} 2"), "set true"),
+            kind => (format!("contend {kind} warm 1 1 100"), "contended"),
+        };
+        let warm = java.ask("t0", &warm).await;
+        assert!(warm.starts_with(says), "{warm}");
+    }
+}
+
+async fn turns_of(java: &mut Java, threads: Vec<String>) -> u32 {
+    let mut turns = 0;
+    for thread in threads {
+        let answer = java.answer(&thread).await;
+        let numbers = answer.strip_prefix("contended ");
+        let numbers = numbers.unwrap_or_else(|| panic!("{answer}"));
+        let (own, broken) = numbers.split_once(' ').unwrap();
+        turns += own.parse::<u32>().unwrap();
+        assert_eq!(broken, "0", "Redisson was not alone");
+    }
+    turns
 }
 
 const LOCK: &[Kind] = &[Kind {

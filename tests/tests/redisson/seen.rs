@@ -53,7 +53,6 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
         return;
     };
     let ours = client(&server, LEASE).await;
-    java.ask("t", "permits permit permit 1").await;
     for kind in ["lock", "fair", "fenced", "read", "write"] {
         let taken = java.ask("t", &format!("take {kind} {kind} 0 20000")).await;
         assert!(taken.starts_with("took"), "{kind}: {taken}");
@@ -94,6 +93,16 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
             "{kind}: {gone}"
         );
     }
+}
+
+#[tokio::test]
+async fn we_tell_of_redissons_permits_and_can_end_them() {
+    let server = RedisServer::start().await;
+    let Some(mut java) = Java::start(&server, LEASE).await else {
+        return;
+    };
+    let ours = client(&server, LEASE).await;
+    java.ask("t", "permits permit permit 1").await;
     let taken = java.ask("t", "take permit permit 0 20000").await;
     let id = taken.strip_prefix("took ").unwrap();
     let found = ours.inspect("permit").await.unwrap();
