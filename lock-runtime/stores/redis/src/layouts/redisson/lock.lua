@@ -42,9 +42,9 @@ if fair ~= '' and holder ~= me then
   if not is_turn then
     local queued = 0
     if fair == 'join' then
-      -- Redisson takes its own wait, 5 min by default, from all who stand behind one that gets the
-      -- lock. So a place lasts that much longer than the one before it; and the first, whose client
-      -- asks each second, for 5 s. This client asks for all of its places.
+      -- When a place gets the lock, Redisson takes its own wait, 5 min by default, off the ends of
+      -- all others. So each place ends 5 min after the one before it. The first one ends in 5 s:
+      -- its client asks each second, and then moves the ends of all of its places.
       queued = 1
       local client, before, is_there = string.sub(me, 1, 38), nil, false
       local places = redis.call('LRANGE', queue, 0, -1)
@@ -81,7 +81,7 @@ end
 if fair ~= '' then
   redis.call('LREM', queue, 0, me)
   redis.call('ZREM', timeouts, me)
-  -- The next one's time counts from now: without this, each turn would move all ends away.
+  -- The first place's 5 min count from the end of this lease. Else each turn would add 5 min.
   local first = redis.call('LINDEX', queue, 0)
   local ends = first and redis.call('ZSCORE', timeouts, first)
   local over = ends and tonumber(ends) - (time + lease + 300000) or 0
