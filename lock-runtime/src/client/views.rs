@@ -48,9 +48,9 @@ impl LockClient {
     ///
     /// A key of one layout and the same key of another are two locks: they neither exclude nor
     /// share each other, in the store and in this process. The namespace of the view stays. If none
-    /// was named, it is the layout's: `lock` for this library's own, and none for another. In one
-    /// and the same namespace, both locks may have one name in the store: who comes second gets
-    /// [`KeyConflict`](crate::LockError::KeyConflict).
+    /// was named, it is the layout's: `lock` for this library's own and Curator's, and none for
+    /// another. In one and the same namespace, both locks may have one name in the store: who comes
+    /// second gets [`KeyConflict`](crate::LockError::KeyConflict).
     ///
     /// All views of one layout share a thread, connections and counters. Those are not the
     /// client's, so [`stats`](Self::stats) and [`health`](Self::health) tell of the view's layout.

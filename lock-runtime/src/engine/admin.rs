@@ -21,7 +21,21 @@ impl Engine {
         self.check(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
+        self.expect_lock(key, answer).await
+    }
+
+    /// What was asked about a lock, or the error that says what the key is instead.
+    pub(super) async fn expect_lock<T>(
+        &self,
+        key: LockKey,
+        answer: Option<T>,
+    ) -> Result<T, LockError> {
+        match answer {
+            Some(answer) => Ok(answer),
+            None => Err(self
+                .explain(LockError::key_conflict(key, KeyKind::Unknown), None)
+                .await),
+        }
     }
 
     /// Completes the error of a conflict with what the store has in the key, by one or two more
@@ -51,7 +65,7 @@ impl Engine {
         self.check(&key)?;
         let command = self.store.force_release(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
+        self.expect_lock(key, answer).await
     }
 
     /// The holds of this key are lost, as if the store had said that they are gone; also one on its

@@ -10,7 +10,7 @@ use super::Engine;
 use super::hold::Hold;
 use super::revocation_inbox::{Demand, Demands};
 use crate::config::FAR;
-use crate::error::{KeyKind, LockError, LostReason};
+use crate::error::{LockError, LostReason};
 use crate::revocation::{Revocation, StillHeld, WhyHeld};
 
 /// The first look at the store comes this long after the first demand; the pauses grow.
@@ -103,8 +103,7 @@ impl Engine {
     async fn list_holders(&self, key: &LockKey) -> Result<Vec<ToRevoke>, LockError> {
         let command = self.store.holders(key.clone(), self.command_by());
         let holders = self.ask(Some(key), command).await?;
-        let holders =
-            holders.ok_or_else(|| LockError::key_conflict(key.clone(), KeyKind::NoLock))?;
+        let holders = self.expect_lock(key.clone(), holders).await?;
         let asked = None;
         let one = |found| ToRevoke { found, asked };
         Ok(holders.into_iter().map(one).collect())

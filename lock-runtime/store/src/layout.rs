@@ -20,14 +20,17 @@ pub enum Layout {
     Timestamp,
     /// Those of ShedLock, for jobs in Java.
     ShedLock,
+    /// On ZooKeeper, those of Curator's `InterProcessMutex`, for Java.
+    Curator,
 }
 
 impl Layout {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Native,
         Self::Redisson,
         Self::Timestamp,
         Self::ShedLock,
+        Self::Curator,
     ];
 
     /// The layout of this name in a URL.
@@ -44,6 +47,7 @@ impl Layout {
             Self::Redisson => "redisson",
             Self::Timestamp => "timestamp",
             Self::ShedLock => "shedlock",
+            Self::Curator => "curator",
         }
     }
 

@@ -29,7 +29,8 @@ pub fn all_documented_rights() -> Vec<&'static str> {
         .lines()
         .filter_map(|line| line.trim().strip_prefix(RULE));
     // A rule with a command that the server does not know is refused.
-    let is_known = |rule: &&str| version() >= (7, 0) || !rule.contains("+spublish");
+    let is_of_7 = |rule: &str| rule.contains("+spublish") || rule.contains("+sunsubscribe");
+    let is_known = |rule: &&str| version() >= (7, 0) || !is_of_7(rule);
     let words = rules.filter(is_known).flat_map(|rule| {
         rule.split('#')
             .next()

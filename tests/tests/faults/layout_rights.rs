@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use lock_runtime::{Lock, LockClient, LockError};
-use lock_testkit::{RedisServer, documented_rights, eventually, server_is_at_least};
+use lock_testkit::{RedisCluster, RedisServer, documented_rights, eventually, server_is_at_least};
 
 use crate::rights::{assert_denied, denied};
 
 const SHEDLOCK: &str = "layout shedlock";
 const TIMESTAMP: &str = "layout timestamp";
 const REDISSON: &str = "layout redisson, locks: fenced and fair ones, too";
+const REDISSON_CLUSTER: &str = "layout redisson in Redis Cluster, besides";
 const REDISSON_SHARES: &str = "layout redisson, read-write locks and semaphores, besides";
 
 /// Makes a user with these rights on the names of one key, and no others. The URL.
@@ -152,6 +153,45 @@ async fn the_documented_rights_suffice_for_each_layout_and_none_is_one_too_many(
             _ = tour(&server, &client, row).await;
             assert!(denied(&server, &user).await, "{row}: {right} is not needed");
             server.command(&["FLUSHALL"]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_rights_for_redissons_layout_in_a_cluster_are_asked_for_at_connect() {
+    if !server_is_at_least(7) {
+        return;
+    }
+    let cluster = RedisCluster::start_masters().await;
+    let own = documented_rights(REDISSON_CLUSTER);
+    let rights = [documented_rights(REDISSON), own.clone()].concat();
+    for node in &cluster.nodes {
+        allow(node, "app", REDISSON, &rights).await;
+    }
+    let url = cluster.url().replace("://", "://app:word@") + "?layout=redisson";
+    let client = async || LockClient::builder().url(&url).connect().await;
+    let (one, other) = (client().await.unwrap(), client().await.unwrap());
+    let held = one.lock("k").acquire().await.unwrap();
+    let waiting = tokio::spawn(other.lock("k").fair().acquire());
+    eventually("it waits", async || other.stats().waiting == 1).await;
+    held.release().await.unwrap();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+    let node = cluster.master_of(cluster.slot("k").await).await;
+    eventually("its channel is given up", async || {
+        let channels: Vec<String> = node.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+        channels.is_empty()
+    })
+    .await;
+    for right in own {
+        for node in &cluster.nodes {
+            assert!(!denied(node, "app").await);
+            let rule = right.replacen('+', "-", 1);
+            node.command(&["ACL", "SETUSER", "app", &rule]).await;
+        }
+        assert_denied(client().await.unwrap_err(), right);
+        for node in &cluster.nodes {
+            node.command(&["ACL", "SETUSER", "app", right]).await;
+            node.command(&["ACL", "LOG", "RESET"]).await;
         }
     }
 }

@@ -17,6 +17,23 @@ fn conflict(error: &LockError) -> KeyKind {
     }
 }
 
+/// What is said to all who ask for it.
+async fn errors(client: &LockClient, key: &str) -> Vec<LockError> {
+    let mut errors = Vec::new();
+    for request in [
+        client.lock(key),
+        client.lock(key).fair(),
+        client.rw_lock(key).read(),
+        client.rw_lock(key).write(),
+        client.semaphore(key, 1).permit(),
+    ] {
+        errors.push(request.acquire().await.unwrap_err());
+    }
+    errors.push(client.inspect(key).await.unwrap_err());
+    errors.push(client.force_release(key).await.unwrap_err());
+    errors
+}
+
 #[tokio::test]
 async fn what_is_no_lock_of_redisson_is_a_conflict_and_stays_as_it_is() {
     let server = RedisServer::start().await;
@@ -28,14 +45,15 @@ async fn what_is_no_lock_of_redisson_is_a_conflict_and_stays_as_it_is() {
         .await;
     server.command(&["RPUSH", "list", "x"]).await;
     for key in ["string", "hash", "hashes", "list"] {
-        let error = ours.lock(key).acquire().await.unwrap_err();
-        assert_eq!(conflict(&error), KeyKind::NoLock, "{key}");
-        let error = ours.rw_lock(key).read().acquire().await.unwrap_err();
-        assert_eq!(conflict(&error), KeyKind::NoLock, "{key}");
-        let error = ours.semaphore(key, 1).permit().acquire().await.unwrap_err();
-        assert_eq!(conflict(&error), KeyKind::NoLock, "{key}");
-        assert!(ours.inspect(key).await.is_err(), "{key}");
-        assert!(ours.force_release(key).await.is_err(), "{key}");
+        for error in errors(&ours, key).await {
+            match conflict(&error) {
+                // One of its fields is a holder's.
+                KeyKind::OtherLayout(what) if key == "hashes" => {
+                    assert!(what.contains("Redisson in a form"), "{what}");
+                }
+                found => assert_eq!(found, KeyKind::NoLock, "{key}"),
+            }
+        }
     }
     let mut keys = server.keys("*").await;
     keys.sort();
@@ -95,25 +113,157 @@ async fn a_lock_of_redisson_met_by_our_own_layout_says_what_it_is() {
         ])
         .await;
     server.command(&["HSET", "hash", "name", "value"]).await;
-    for (key, what) in [("lock", "`RLock`"), ("rw", "`RReadWriteLock`")] {
-        let error = native.lock(key).acquire().await.unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("Redisson") && text.contains(what), "{text}");
-        assert!(
-            text.contains("do not delete it") && !text.contains("or delete"),
-            "{text}"
-        );
-        assert!(matches!(conflict(&error), KeyKind::OtherLayout(_)));
+    server.command(&["HSET", "form", FIELD, "one"]).await;
+    for (key, what) in [
+        ("lock", "`RLock`"),
+        ("rw", "`RReadWriteLock`"),
+        ("form", "a form"),
+    ] {
+        for error in errors(&native, key).await {
+            let text = error.to_string();
+            assert!(text.contains("Redisson") && text.contains(what), "{text}");
+            assert!(
+                text.contains("do not delete it") && !text.contains("or delete"),
+                "{text}"
+            );
+            assert!(matches!(conflict(&error), KeyKind::OtherLayout(_)));
+        }
     }
     let error = native.lock("hash").acquire().await.unwrap_err();
     assert_eq!(conflict(&error), KeyKind::NoLock);
+}
+
+/// A lock of another layout of ours is nothing to be deleted either.
+#[tokio::test]
+async fn a_lock_of_another_layout_says_what_it_is() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let url = |options: &str| format!("{}?{options}", server.url());
+    let connect = async |options| LockClient::builder().url(url(options)).connect().await;
+    let native = connect("namespace=").await.unwrap();
+    let own = native.lock("own").acquire().await.unwrap();
+    let shares = native.rw_lock("shares").read().acquire().await.unwrap();
+    let job = "ADDED:2026-01-01T00:00:00.000Z@host";
+    server.command(&["SET", "job", job]).await;
+    for (key, what) in [
+        ("own", "this library's own layout"),
+        ("shares", "this library's own layout"),
+        ("job", "ShedLock"),
+    ] {
+        for error in errors(&ours, key).await {
+            let text = error.to_string();
+            assert!(text.contains(what), "{key}: {text}");
+            assert!(text.contains("do not delete it"), "{key}: {text}");
+        }
+    }
+    assert!(own.is_held() && shares.is_held());
+}
+
+/// Neither is granted beside a holder, and nothing of it is changed.
+#[tokio::test]
+async fn a_version_of_redisson_that_stores_differently_is_a_conflict_or_holds_its_lock() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let second = &FIELD.replace(":34", ":35");
+    let writer = &format!("{FIELD}:write");
+    for (key, stored) in [
+        // A count that is none.
+        ("count", vec!["HSET", "count", FIELD, "{\"holds\":1}"]),
+        // Two holders, or a word beside one.
+        ("two", vec!["HSET", "two", FIELD, "1", second, "1"]),
+        ("word", vec!["HSET", "word", FIELD, "1", "version", "9"]),
+        // Another mode, or none, or a reader that counts otherwise.
+        ("mode", vec!["HSET", "mode", "mode", "upgrade", FIELD, "1"]),
+        ("none", vec!["HSET", "none", writer, "1", FIELD, "1"]),
+        (
+            "reader",
+            vec!["HSET", "reader", "mode", "read", FIELD, "[1]"],
+        ),
+    ] {
+        server.command(&stored).await;
+        for error in errors(&ours, key).await {
+            let text = error.to_string();
+            assert!(
+                text.contains("a lock of Redisson in a form"),
+                "{key}: {text}"
+            );
+            assert!(text.contains("do not delete it"), "{key}: {text}");
+        }
+        let fields: Vec<String> = server.query(&["HGETALL", key]).await;
+        assert_eq!(fields.len(), stored.len() - 2, "{key}");
+    }
+    // A lock that is a text, as in the first versions, and a semaphore of another number.
+    for (key, value) in [("text", "{\"id\":\"0a1b\"}"), ("number", "1.5")] {
+        server.command(&["SET", key, value]).await;
+        for error in errors(&ours, key).await {
+            assert_eq!(conflict(&error), KeyKind::NoLock, "{key}");
+        }
+    }
+    // A queue or counter of another type.
+    server
+        .command(&["SET", "redisson_lock_queue:{q}", "x"])
+        .await;
+    let error = ours.lock("q").fair().acquire().await.unwrap_err();
+    conflict(&error);
+    // Permits whose ids are texts are others' permits.
+    server.command(&["SET", "s", "0"]).await;
+    let taken = ["ZADD", "{s}:timeout", "99999999999999", "0a1b2c3d"];
+    server.command(&taken).await;
+    let semaphore = ours.semaphore("s", 1).permit();
+    assert!(semaphore.clone().try_acquire().await.unwrap().is_none());
+    assert_eq!(ours.inspect("s").await.unwrap().permits_taken, Some(1));
+    assert!(ours.force_release("s").await.unwrap());
+    assert!(semaphore.try_acquire().await.unwrap().is_some());
+}
+
+/// Redisson 3.5 keeps a reader's time in a key without braces. Whoever counts otherwise may come in
+/// meanwhile.
+#[tokio::test]
+async fn a_reader_of_another_version_reads_on_when_ours_has_ended() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let older = format!("rw:{FIELD}:rwlock_timeout:1");
+    server
+        .command(&["HSET", "rw", "mode", "read", FIELD, "1"])
+        .await;
+    server.command(&["SET", &older, "1", "PX", "60000"]).await;
+    let reader = ours.rw_lock("rw").read().acquire().await.unwrap();
+    assert_eq!(ours.inspect("rw").await.unwrap().holders, 2);
+    reader.release().await.unwrap();
+    assert!(
+        ours.rw_lock("rw")
+            .write()
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    server.command(&["DEL", "rw", &older]).await;
+    let reader = ours.rw_lock("rw").read().acquire().await.unwrap();
+    server.command(&["HSET", "rw", FIELD, "[1]"]).await;
+    reader.release().await.unwrap();
+    let fields: i64 = server.query(&["HLEN", "rw"]).await;
+    assert_eq!(fields, 2);
 }
 
 #[tokio::test]
 async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
     for (url, layout, why) in [
         ("redis://h?layout=redissson", None, "`redisson`"),
-        ("redis://h?layout=curator", None, "`redisson`"),
+        ("redis://h?layout=curator", None, "not on this engine"),
+        ("redis://h", Some(Layout::Curator), "not on this engine"),
+        ("memory:", Some(Layout::Curator), "not on this engine"),
+        (
+            "postgres://u:p@h/d?layout=curator",
+            None,
+            "not on this engine",
+        ),
+        (
+            "sqlite:///tmp/none?layout=curator",
+            None,
+            "not on this engine",
+        ),
+        ("etcd://h", Some(Layout::Curator), "not on this engine"),
         ("memory:", Some(Layout::Redisson), "not on this engine"),
         ("memory:?layout=redisson", None, "not on this engine"),
         (
@@ -127,7 +277,7 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
             "not on this engine",
         ),
         ("etcd://h?layout=redisson", None, "not on this engine"),
-        ("zookeeper://h?layout=redisson", None, "is not `curator`"),
+        ("zookeeper://h?layout=redisson", None, "not on this engine"),
         (
             "zookeeper://h",
             Some(Layout::Redisson),

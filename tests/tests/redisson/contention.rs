@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient};
-use lock_testkit::{RedisServer, patient_connection};
+use lock_testkit::{RedisCluster, RedisServer, patient_connection};
 use redis::AsyncCommands;
 
-use crate::{Java, LONG, client};
+use crate::servers::Servers;
+use crate::{Java, LONG, VERSIONS, client};
 
 const LEASE: Duration = Duration::from_secs(20);
 /// At most so long does a holder stay.
@@ -38,25 +39,46 @@ struct Seen {
     broken: AtomicU32,
 }
 
-async fn contend(client: LockClient, url: String, kind: &Kind, key: &str, seen: Arc<Seen>) {
-    let mut counters = patient_connection(&url).await;
+/// A counter that both sides count in.
+struct Counter {
+    name: String,
+    /// Its server's.
+    url: String,
+}
+
+impl Counter {
+    async fn of(servers: &impl Servers, name: String) -> Self {
+        let url = servers.of(&name).await.url();
+        Self { name, url }
+    }
+}
+
+async fn contend(
+    client: LockClient,
+    [inside, writing]: [&Counter; 2],
+    kind: &Kind,
+    key: &str,
+    seen: Arc<Seen>,
+) {
     let writes = kind.java == "write";
-    let (counter, other) = match writes {
-        true => (format!("writing:{key}"), format!("in:{key}")),
-        false => (format!("in:{key}"), format!("writing:{key}")),
+    let (own, other) = match writes {
+        true => (writing, inside),
+        false => (inside, writing),
     };
+    let mut counters = patient_connection(&own.url).await;
+    let mut of_others = patient_connection(&other.url).await;
     let most = if writes { 1 } else { kind.most };
     let ends = Instant::now() + Duration::from_secs(seconds());
     while Instant::now() < ends {
         let guard = (kind.ours)(&client, key).acquire().await.unwrap();
-        let inside: u32 = counters.incr(&counter, 1).await.unwrap();
-        let others: Option<i64> = counters.get(&other).await.unwrap();
+        let inside: u32 = counters.incr(&own.name, 1).await.unwrap();
+        let others: Option<i64> = of_others.get(&other.name).await.unwrap();
         if inside > most || others.unwrap_or(0) > 0 {
             seen.broken.fetch_add(1, Ordering::Relaxed);
         }
         let stay = guard.held_for().as_nanos() as u64 % (STAY_MS + 1);
         tokio::time::sleep(Duration::from_millis(stay)).await;
-        let _: i64 = counters.decr(&counter, 1).await.unwrap();
+        let _: i64 = counters.decr(&own.name, 1).await.unwrap();
         assert!(guard.is_held());
         guard.release().await.unwrap();
         seen.turns.fetch_add(1, Ordering::Relaxed);
@@ -65,26 +87,27 @@ async fn contend(client: LockClient, url: String, kind: &Kind, key: &str, seen: 
 
 /// Threads of Java, and this many tasks of two clients of ours.
 async fn both_sides(kinds: &'static [Kind], version: &str, ours_at_once: usize) {
-    let server = RedisServer::start().await;
-    let Some(mut java) = Java::of_version(&server, LEASE, version).await else {
+    both_at(&RedisServer::start().await, kinds, version, ours_at_once).await;
+}
+
+async fn both_at(
+    servers: &impl Servers,
+    kinds: &'static [Kind],
+    version: &str,
+    ours_at_once: usize,
+) {
+    let Some(mut java) = Java::of_version(servers, LEASE, version).await else {
         return;
     };
-    let key = "k";
-    if kinds[0].java == "permit" {
-        assert_eq!(
-            java.ask("t0", &format!("permits permit {key} 2")).await,
-            "set true"
-        );
-    }
-    // Its classes are loaded from then on.
-    for kind in kinds {
-        let warm = format!("contend {} warm 1 1 100", kind.java);
-        if kind.java != "permit" {
-            let warm = java.ask("t0", &warm).await;
-            assert!(warm.starts_with("contended"), "{warm}");
-        }
-    }
-    let (one, two) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let key: Arc<str> = match version.starts_with("3.") {
+        true => format!("{{shop}}:{}", kinds[0].java).into(),
+        false => kinds[0].java.into(),
+    };
+    let [inside, writing] =
+        ["in", "writing"].map(|what| Counter::of(servers, format!("{what}:{key}")));
+    let counters = Arc::new((inside.await, writing.await));
+    warm_up(&mut java, kinds, &key).await;
+    let (one, two) = (client(servers, LEASE).await, client(servers, LEASE).await);
     let seen = Arc::new(Seen::default());
     let millis = seconds() * 1000;
     let mut tasks = Vec::new();
@@ -100,29 +123,49 @@ async fn both_sides(kinds: &'static [Kind], version: &str, ours_at_once: usize) 
             threads.push(thread);
         }
         for ours in [&one, &two, &one].into_iter().take(ours_at_once) {
-            let (ours, seen) = (ours.clone(), Arc::clone(&seen));
-            tasks.push(tokio::spawn(contend(ours, server.url(), kind, key, seen)));
+            let (ours, key, seen) = (ours.clone(), Arc::clone(&key), Arc::clone(&seen));
+            let counters = Arc::clone(&counters);
+            tasks.push(tokio::spawn(async move {
+                let (inside, writing) = &*counters;
+                contend(ours, [inside, writing], kind, &key, seen).await;
+            }));
         }
     }
     for task in tasks {
         task.await.unwrap();
     }
-    let mut theirs = 0;
-    for thread in threads {
-        let answer = java.answer(&thread).await;
-        let numbers = answer
-            .strip_prefix("contended ")
-            .unwrap_or_else(|| panic!("{answer}"));
-        let (turns, broken) = numbers.split_once(' ').unwrap();
-        theirs += turns.parse::<u32>().unwrap();
-        assert_eq!(broken, "0", "Redisson was not alone");
-    }
+    let theirs = turns_of(&mut java, threads).await;
     let turns = seen.turns.load(Ordering::Relaxed);
     let kind = kinds[0].java;
     println!("{kind}, Redisson {version}: {theirs} turns of Redisson, {turns} of ours");
     assert_eq!(seen.broken.load(Ordering::Relaxed), 0, "ours was not alone");
     let least = (turns + theirs) / 10;
     assert!(turns > least && theirs > least, "{theirs} and {turns}");
+}
+
+/// Loads its classes, and sets the number of permits.
+async fn warm_up(java: &mut Java, kinds: &[Kind], key: &str) {
+    for kind in kinds {
+        let (warm, says) = match kind.java {
+            "permit" => (format!("permits permit {key} 2"), "set true"),
+            kind => (format!("contend {kind} warm 1 1 100"), "contended"),
+        };
+        let warm = java.ask("t0", &warm).await;
+        assert!(warm.starts_with(says), "{warm}");
+    }
+}
+
+async fn turns_of(java: &mut Java, threads: Vec<String>) -> u32 {
+    let mut turns = 0;
+    for thread in threads {
+        let answer = java.answer(&thread).await;
+        let numbers = answer.strip_prefix("contended ");
+        let numbers = numbers.unwrap_or_else(|| panic!("{answer}"));
+        let (own, broken) = numbers.split_once(' ').unwrap();
+        turns += own.parse::<u32>().unwrap();
+        assert_eq!(broken, "0", "Redisson was not alone");
+    }
+    turns
 }
 
 const LOCK: &[Kind] = &[Kind {
@@ -167,7 +210,7 @@ async fn with_each_version(kinds: &'static [Kind]) {
     match std::env::var("REDISSON_VERSION") {
         Ok(version) => both_sides(kinds, &version, 3).await,
         Err(_) => {
-            for version in crate::VERSIONS {
+            for version in VERSIONS {
                 both_sides(kinds, version, 3).await;
             }
         }
@@ -182,7 +225,7 @@ async fn both_sides_exclude_each_other_by_an_r_lock() {
 /// It releases and asks again, and there is nobody of ours to hand it to.
 #[tokio::test]
 async fn a_single_task_of_ours_leaves_redisson_its_turns() {
-    both_sides(LOCK, crate::VERSIONS[0], 1).await;
+    both_sides(LOCK, VERSIONS[0], 1).await;
 }
 
 #[tokio::test]
@@ -209,4 +252,22 @@ async fn both_sides_share_an_r_permit_expirable_semaphore() {
 #[tokio::test]
 async fn both_sides_exclude_each_other_by_an_r_spin_lock() {
     with_each_version(SPIN).await;
+}
+
+/// All kinds, each on the node of its slot; of the older version, in one slot by a hash tag.
+async fn in_a_cluster(version: &str) {
+    let cluster = RedisCluster::start_masters().await;
+    for kinds in [LOCK, FENCED, FAIR, READ_WRITE, PERMITS] {
+        both_at(&cluster, kinds, version, 3).await;
+    }
+}
+
+#[tokio::test]
+async fn both_sides_exclude_each_other_in_a_cluster() {
+    in_a_cluster(&crate::version()).await;
+}
+
+#[tokio::test]
+async fn redisson_3_and_ours_exclude_each_other_in_a_cluster() {
+    in_a_cluster(VERSIONS[1]).await;
 }

@@ -6,17 +6,31 @@ use std::time::{Duration, Instant};
 use lock_runtime::{Lock, LockClient};
 use lock_testkit::{ChildProcess, RedisServer};
 
+use crate::servers::Servers;
 use crate::{Java, LONG, client};
 
 /// Renewed each second.
 const LEASE: Duration = Duration::from_secs(3);
 
-fn lock(client: &LockClient, kind: &str) -> Lock {
+/// What a test takes, and what the other side asks for meanwhile.
+const KINDS: [[&str; 2]; 6] = [
+    ["lock", "lock"],
+    ["fenced", "fenced"],
+    ["fair", "fair"],
+    ["read", "write"],
+    ["write", "read"],
+    ["permit", "permit"],
+];
+
+/// A request for the key that has the name of what is held.
+fn lock(client: &LockClient, key: &str, kind: &str) -> Lock {
     match kind {
-        "fair" => client.lock(kind).fair(),
-        "read" => client.rw_lock(kind).write(),
-        "write" => client.rw_lock(kind).read(),
-        _ => client.lock(kind),
+        "fenced" => client.lock(key).fenced(),
+        "fair" => client.lock(key).fair(),
+        "read" => client.rw_lock(key).read(),
+        "write" => client.rw_lock(key).write(),
+        "permit" => client.semaphore(key, 1).permit(),
+        _ => client.lock(key),
     }
 }
 
@@ -27,27 +41,57 @@ async fn the_watchdog_of_either_side_keeps_its_hold() {
         return;
     };
     let ours = client(&server, LEASE).await;
-    for kind in ["lock", "fenced", "fair", "read", "write"] {
-        let taken = java.ask(kind, &format!("take {kind} {kind} 0 -1")).await;
-        assert!(taken.starts_with("took"), "{kind}: {taken}");
+    let mut mine = Vec::new();
+    for [kind, _] in KINDS {
+        let key = format!("mine-{kind}");
+        if kind == "permit" {
+            java.ask("t", &format!("permits permit {key} 1")).await;
+        } else {
+            // Its permits have no watchdog.
+            let taken = java.ask(kind, &format!("take {kind} {kind} 0 -1")).await;
+            assert!(taken.starts_with("took"), "{kind}: {taken}");
+        }
+        mine.push(lock(&ours, &key, kind).acquire().await.unwrap());
     }
-    let mine = [
-        ours.lock("mine").acquire().await.unwrap(),
-        ours.rw_lock("mine-read").read().acquire().await.unwrap(),
-        ours.rw_lock("mine-write").write().acquire().await.unwrap(),
-    ];
     // Longer than a lease.
     tokio::time::sleep(LEASE * 2).await;
-    for kind in ["lock", "fenced", "fair", "read", "write"] {
-        assert!(
-            lock(&ours, kind).try_acquire().await.unwrap().is_none(),
-            "{kind}"
-        );
+    for [kind, other] in KINDS {
+        let tried = lock(&ours, kind, other).try_acquire().await;
+        assert!(kind == "permit" || tried.unwrap().is_none(), "{kind}");
+        let take = format!("take {other} mine-{kind} 0 1000");
+        assert_eq!(java.ask("t", &take).await, "busy", "{kind}");
     }
     assert!(mine.iter().all(|guard| guard.is_held()));
-    for theirs in ["lock mine", "write mine-read", "read mine-write"] {
-        let taken = java.ask("t", &format!("take {theirs} 0 -1")).await;
-        assert_eq!(taken, "busy", "{theirs}");
+}
+
+/// The milliseconds until the server ends what was taken, and from when on.
+async fn rest(server: &RedisServer, kind: &str) -> (Instant, u64) {
+    let now = Instant::now();
+    if kind != "permit" {
+        let rest: i64 = server.query(&["PTTL", kind]).await;
+        return (now, u64::try_from(rest).unwrap());
+    }
+    let (seconds, micros): (u64, u64) = server.query(&["TIME"]).await;
+    let range = ["ZRANGE", "{permit}:timeout", "0", "0", "WITHSCORES"];
+    let taken: Vec<(Vec<u8>, u64)> = server.query(&range).await;
+    (now, taken[0].1 - seconds * 1000 - micros / 1000)
+}
+
+fn assert_in_time(kind: &str, (from, rest): (Instant, u64), got: Instant) {
+    let (took, rest) = (got - from, Duration::from_millis(rest));
+    println!("{kind}: free after {took:?}, {rest:?} were left");
+    assert!(rest > LEASE / 2, "{kind}: {rest:?}");
+    // The server counts in milliseconds.
+    assert!(took + Duration::from_millis(2) >= rest, "{kind}: too early");
+    assert!(took < rest + Duration::from_secs(3), "{kind}: {took:?}");
+}
+
+async fn until_waited_for(server: &RedisServer) {
+    for [kind, _] in KINDS {
+        lock_testkit::eventually("somebody waits for each", async || {
+            server.channels_with(&format!("{{{kind}}}")).await > 0
+        })
+        .await;
     }
 }
 
@@ -58,49 +102,63 @@ async fn a_lock_of_a_redisson_that_died_is_free_after_its_lease_and_not_before()
         return;
     };
     let ours = client(&server, LEASE).await;
-    let kinds = ["lock", "fair", "read", "write"];
-    for kind in kinds {
-        let taken = java.ask(kind, &format!("take {kind} {kind} 0 -1")).await;
+    java.ask("t", "permits permit permit 1").await;
+    let mut waiting = Vec::new();
+    for [kind, other] in KINDS {
+        let lease = if kind == "permit" { "6000" } else { "-1" };
+        let take = format!("take {kind} {kind} 0 {lease}");
+        let taken = java.ask(kind, &take).await;
         assert!(taken.starts_with("took"), "{kind}: {taken}");
+        let request = lock(&ours, kind, other);
+        waiting.push(tokio::spawn(async move {
+            let guard = request.acquire().await.unwrap();
+            (Instant::now(), guard)
+        }));
     }
-    let waiting = kinds.map(|kind| tokio::spawn(lock(&ours, kind).acquire()));
+    until_waited_for(&server).await;
     java.process.kill();
-    let killed = Instant::now();
-    // It renews at each third, so at least two thirds were left.
-    tokio::time::sleep(LEASE / 2).await;
-    assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
-    for waiting in waiting {
-        let guard = waiting.await.unwrap().unwrap();
-        assert!(
-            killed.elapsed() < LEASE + Duration::from_secs(3),
-            "{:?}",
-            killed.elapsed()
-        );
+    let mut left = Vec::new();
+    for [kind, _] in KINDS {
+        left.push(rest(&server, kind).await);
+    }
+    for ((waiting, left), [kind, _]) in waiting.into_iter().zip(left).zip(KINDS) {
+        let (got, guard) = waiting.await.unwrap();
+        assert_in_time(kind, left, got);
         guard.release().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_lock_of_ours_is_free_for_redisson_when_we_have_died() {
+async fn a_lock_of_ours_is_free_for_redisson_after_the_lease_of_a_client_that_died() {
     let server = RedisServer::start().await;
     let Some(mut java) = Java::start(&server, LEASE).await else {
         return;
     };
+    java.ask("t", "permits permit permit 1").await;
     let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
     worker.send(&format!("connect {}?layout=redisson", server.url()));
     worker.wait_for("connected").await;
-    worker.send("hold 1 k lease=3000 renew");
-    worker.wait_for("held").await;
-    java.begin("t", "take lock k 30000 -1");
+    for [kind, other] in KINDS {
+        let option = match kind {
+            "lock" => "",
+            "permit" => "permits=1/1",
+            kind => kind,
+        };
+        worker.send(&format!("hold {kind} {kind} lease=3000 renew {option}"));
+        worker.wait_for(&format!("held {kind}")).await;
+        java.begin(kind, &format!("take {other} {kind} 30000 -1"));
+    }
+    until_waited_for(&server).await;
     worker.kill();
-    let killed = Instant::now();
-    let taken = java.answer("t").await;
-    assert!(taken.starts_with("took"), "{taken}");
-    let took = killed.elapsed();
-    assert!(
-        took > LEASE / 2 && took < LEASE + Duration::from_secs(3),
-        "{took:?}"
-    );
+    let mut left = Vec::new();
+    for [kind, _] in KINDS {
+        left.push(rest(&server, kind).await);
+    }
+    for (left, [kind, _]) in left.into_iter().zip(KINDS) {
+        let taken = java.process.wait_within(LONG, &format!("{kind} ")).await;
+        assert!(taken.text.starts_with("took"), "{kind}: {}", taken.text);
+        assert_in_time(kind, left, taken.at);
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod fair;
 mod other_hands;
 mod protocol;
 mod seen;
+mod servers;
 mod views;
 mod wakes;
 
@@ -24,7 +25,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient};
-use lock_testkit::{ChildProcess, RedisServer, left_out};
+use lock_testkit::{ChildProcess, left_out};
+
+use servers::Servers;
 
 /// More than a slow machine needs.
 const LONG: Duration = Duration::from_secs(60);
@@ -70,25 +73,25 @@ struct Java {
 }
 
 impl Java {
-    async fn start(server: &RedisServer, watchdog: Duration) -> Option<Self> {
-        Self::of_version(server, watchdog, &version()).await
+    async fn start(servers: &impl Servers, watchdog: Duration) -> Option<Self> {
+        Self::of_version(servers, watchdog, &version()).await
     }
 
-    async fn of_version(server: &RedisServer, watchdog: Duration, version: &str) -> Option<Self> {
+    async fn of_version(servers: &impl Servers, watchdog: Duration, version: &str) -> Option<Self> {
         let Some(folder) = class_path(version) else {
             left_out("it needs Maven and a compiler for Java");
             return None;
         };
         let folder = folder.display();
         let class_path = format!("{folder}:{folder}/*");
-        let (address, watchdog) = (server.url(), watchdog.as_millis().to_string());
+        let (url, watchdog) = (servers.url(), watchdog.as_millis().to_string());
         let arguments = [
             "-Xmx192m",
             "-XX:+UseSerialGC",
             "-cp",
             &class_path,
             "RedissonWorker",
-            &address,
+            &url,
             &watchdog,
         ];
         let mut process = ChildProcess::start("java", &arguments);
@@ -114,9 +117,9 @@ impl Java {
 }
 
 /// A client of ours, with a lease that is renewed.
-async fn client(server: &RedisServer, lease: Duration) -> LockClient {
+async fn client(servers: &impl Servers, lease: Duration) -> LockClient {
     let builder = LockClient::builder()
-        .url(server.url())
+        .url(servers.url())
         .layout(Layout::Redisson);
     let builder = builder.wait(LONG).lease(lease).name("ours");
     // Servers are slow now and then on a busy machine.

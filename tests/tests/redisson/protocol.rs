@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient};
-use lock_testkit::RedisServer;
+use lock_testkit::{Proxy, RedisCluster, RedisServer, eventually};
 
 use crate::client;
+use crate::servers::Servers;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -135,7 +136,7 @@ async fn a_dropped_request_leaves_nothing_behind() {
         assert!(wait.await.is_err());
     }
     held.release().await.unwrap();
-    lock_testkit::eventually("nothing is left", async || {
+    eventually("nothing is left", async || {
         server.keys("*").await.is_empty()
             && server
                 .channels()
@@ -166,7 +167,6 @@ async fn what_redisson_can_not_carry_is_said_before() {
     assert!(server.keys("*").await.is_empty());
     for (url, why) in [
         ("redis-quorum://a,b,c?layout=redisson".to_owned(), "quorum"),
-        ("redis-cluster://a?layout=redisson".to_owned(), "cluster"),
         (
             format!("{}?layout=redisson&replicas=1", server.url()),
             "replicas",
@@ -183,4 +183,75 @@ async fn what_redisson_can_not_carry_is_said_before() {
             .contains("`layout` is given by the builder"),
         "{twice}"
     );
+}
+
+/// A waiter for each key listens on a channel of its own, at the node of the key.
+#[tokio::test]
+async fn channels_in_a_cluster_are_given_up_after_their_use_and_follow_their_slots() {
+    let cluster = RedisCluster::start_masters().await;
+    let (ours, other) = (client(&cluster, LEASE).await, client(&cluster, LEASE).await);
+    let held = other.lock("k").acquire().await.unwrap();
+    let waiting = tokio::spawn(ours.lock("k").acquire());
+    let fair = tokio::spawn(ours.lock("k").fair().acquire());
+    let listen = async |count| {
+        eventually("so many are listened on", async || {
+            cluster.channels_with("redisson_lock__channel:{k}").await == count
+        })
+        .await;
+    };
+    listen(2).await;
+    let (slot, from) = (cluster.slot("k").await, cluster.of("k").await.port());
+    let to = cluster.nodes.iter().find(|node| node.port() != from);
+    cluster.move_slot(slot, to.unwrap()).await;
+    listen(2).await;
+    held.extend(LEASE).await.unwrap();
+    held.release().await.unwrap();
+    for waiting in [waiting, fair] {
+        let guard = waiting.await.unwrap().unwrap();
+        guard.release().await.unwrap();
+    }
+    listen(0).await;
+}
+
+/// A node that loses a slot ends its subscriptions of itself, and then refuses to end them. No
+/// reply may go to another command.
+#[tokio::test]
+async fn replies_stay_in_order_when_a_slot_moves_as_its_channel_is_given_up() {
+    let cluster = RedisCluster::start_masters().await;
+    let (from, to) = (&cluster.nodes[0], &cluster.nodes[1]);
+    let mut keys = Vec::new();
+    for key in (0..).map(|number| format!("k{number}")) {
+        if cluster.of(&key).await.port() == from.port() {
+            keys.push(key);
+        }
+        if keys.len() == 3 {
+            break;
+        }
+    }
+    let [waited, free, busy] = [&*keys[0], &*keys[1], &*keys[2]];
+    let proxy = Proxy::start(from.addr()).await;
+    let url = format!("{}?layout=redisson", cluster.url());
+    let url = format!("{url}&map={}>{}", from.addr(), proxy.addr());
+    let builder = LockClient::builder()
+        .url(url)
+        .wait(Duration::from_millis(50));
+    let one = builder.command_timeout(LEASE).connect().await.unwrap();
+    let other = client(&cluster, LEASE).await;
+    let _busy = other.lock(busy).acquire().await.unwrap();
+    let held = other.lock(waited).acquire().await.unwrap();
+    assert!(one.lock(waited).acquire().await.unwrap_err().is_busy());
+    one.lock(free).run(async {}).await.unwrap();
+    held.release().await.unwrap();
+    proxy.freeze();
+    // It is given up after two looks, two seconds apart. What is sent then waits for the network.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    cluster.move_slot(cluster.slot(waited).await, to).await;
+    let first = tokio::spawn(one.lock(free).try_acquire());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let second = tokio::spawn(one.lock(busy).try_acquire());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    proxy.thaw();
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    assert!(matches!(first, Ok(Some(_))), "{first:?}");
+    assert!(matches!(second, Ok(None)), "{second:?}");
 }

@@ -16,8 +16,11 @@ async fn redisson_tells_the_truth_about_our_lock_and_can_end_it() {
         return;
     };
     let ours = client(&server, Duration::from_secs(3)).await;
-    for kind in ["lock", "write"] {
+    for kind in ["lock", "fair", "fenced", "read", "write"] {
         let request = match kind {
+            "fair" => ours.lock("k").fair(),
+            "fenced" => ours.lock("k").fenced(),
+            "read" => ours.rw_lock("k").read(),
             "write" => ours.rw_lock("k").write(),
             _ => ours.lock("k"),
         };
@@ -50,8 +53,7 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
         return;
     };
     let ours = client(&server, LEASE).await;
-    java.ask("t", "permits permit permit 1").await;
-    for kind in ["lock", "fair", "read", "write"] {
+    for kind in ["lock", "fair", "fenced", "read", "write"] {
         let taken = java.ask("t", &format!("take {kind} {kind} 0 20000")).await;
         assert!(taken.starts_with("took"), "{kind}: {taken}");
         let found = ours.inspect(kind).await.unwrap();
@@ -71,6 +73,7 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
             "read" => ours.rw_lock(kind).write(),
             "write" => ours.rw_lock(kind).read(),
             "fair" => ours.lock(kind).fair(),
+            "fenced" => ours.lock(kind).fenced(),
             _ => ours.lock(kind),
         };
         let busy = request
@@ -90,6 +93,16 @@ async fn we_tell_who_of_redisson_has_a_lock_and_can_end_it() {
             "{kind}: {gone}"
         );
     }
+}
+
+#[tokio::test]
+async fn we_tell_of_redissons_permits_and_can_end_them() {
+    let server = RedisServer::start().await;
+    let Some(mut java) = Java::start(&server, LEASE).await else {
+        return;
+    };
+    let ours = client(&server, LEASE).await;
+    java.ask("t", "permits permit permit 1").await;
     let taken = java.ask("t", "take permit permit 0 20000").await;
     let id = taken.strip_prefix("took ").unwrap();
     let found = ours.inspect("permit").await.unwrap();

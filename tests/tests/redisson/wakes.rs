@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient};
-use lock_testkit::{RedisServer, eventually};
+use lock_testkit::{RedisCluster, RedisServer, SentinelGroup, eventually};
 
+use crate::servers::Servers;
 use crate::{Java, client};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -45,22 +46,40 @@ fn key(kind: &str) -> &str {
 const KINDS: [&str; 6] = ["lock", "fenced", "fair", "write", "read", "permit"];
 
 /// How many listen on the channels of this key.
-async fn listeners(server: &RedisServer, kind: &str) -> usize {
-    let name = format!("{{{}}}", key(kind));
-    let channels = server.channels().await;
-    channels
-        .iter()
-        .filter(|channel| channel.contains(&name))
-        .count()
+async fn listeners(servers: &impl Servers, kind: &str) -> usize {
+    servers.channels_with(&format!("{{{}}}", key(kind))).await
 }
 
 #[tokio::test]
 async fn our_waiter_is_woken_by_redissons_release() {
-    let server = RedisServer::start().await;
-    let Some(mut java) = Java::start(&server, LEASE).await else {
+    is_woken_by_redisson(&RedisServer::start().await).await;
+}
+
+#[tokio::test]
+async fn redissons_waiter_is_woken_by_our_release() {
+    wakes_redisson(&RedisServer::start().await).await;
+}
+
+/// Its messages stay on the node of a key's slot.
+#[tokio::test]
+async fn either_is_woken_by_the_others_release_in_a_cluster() {
+    let cluster = RedisCluster::start_masters().await;
+    is_woken_by_redisson(&cluster).await;
+    wakes_redisson(&cluster).await;
+}
+
+#[tokio::test]
+async fn either_is_woken_by_the_others_release_under_sentinels() {
+    let group = SentinelGroup::builder().patient().start().await;
+    is_woken_by_redisson(&group).await;
+    wakes_redisson(&group).await;
+}
+
+async fn is_woken_by_redisson(servers: &impl Servers) {
+    let Some(mut java) = Java::start(servers, LEASE).await else {
         return;
     };
-    let ours = client(&server, LEASE).await;
+    let ours = client(servers, LEASE).await;
     java.ask("t", "permits permit permit 1").await;
     for kind in KINDS {
         let (theirs, name) = (against(kind), key(kind));
@@ -72,7 +91,7 @@ async fn our_waiter_is_woken_by_redissons_release() {
                 .await;
             assert!(taken.starts_with("took"), "{kind}: {taken}");
             let waiting = tokio::spawn(lock(&ours, kind).acquire());
-            eventually("it listens", async || listeners(&server, kind).await > 0).await;
+            eventually("it listens", async || listeners(servers, kind).await > 0).await;
             // Right behind a look.
             tokio::time::sleep(Duration::from_millis(150)).await;
             let sent = Instant::now();
@@ -89,13 +108,11 @@ async fn our_waiter_is_woken_by_redissons_release() {
     }
 }
 
-#[tokio::test]
-async fn redissons_waiter_is_woken_by_our_release() {
-    let server = RedisServer::start().await;
-    let Some(mut java) = Java::start(&server, LEASE).await else {
+async fn wakes_redisson(servers: &impl Servers) {
+    let Some(mut java) = Java::start(servers, LEASE).await else {
         return;
     };
-    let ours = client(&server, LEASE).await;
+    let ours = client(servers, LEASE).await;
     java.ask("t", "permits permit permit 1").await;
     for kind in KINDS {
         let name = key(kind);
@@ -103,7 +120,7 @@ async fn redissons_waiter_is_woken_by_our_release() {
         for _ in 0..3 {
             let guard = lock(&ours, against(kind)).acquire().await.unwrap();
             java.begin("t", &format!("take {kind} {name} 60000 30000"));
-            eventually("it listens", async || listeners(&server, kind).await > 0).await;
+            eventually("it listens", async || listeners(servers, kind).await > 0).await;
             tokio::time::sleep(Duration::from_millis(150)).await;
             let released = Instant::now();
             guard.release().await.unwrap();

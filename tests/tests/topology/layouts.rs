@@ -1,4 +1,4 @@
-//! Locks as ShedLock and the recipe with a time keep them, under sentinels and in a cluster.
+//! Locks as other libraries keep them, under sentinels and in a cluster.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_testkit::{RedisCluster, RedisServer, SentinelGroup, eventually, wall_mi
 
 use crate::client;
 
-const LAYOUTS: [&str; 2] = ["shedlock", "timestamp"];
+const LAYOUTS: [&str; 3] = ["shedlock", "timestamp", "redisson"];
 const LONG: Duration = Duration::from_secs(60);
 
 async fn both(url: &str, layout: &str) -> (LockClient, LockClient) {
@@ -23,16 +23,23 @@ fn name(layout: &str, key: &str) -> String {
     }
 }
 
-/// What another program writes to hold a lock for a minute.
-fn others_value(layout: &str) -> String {
-    match layout {
-        "shedlock" => "ADDED:2026-01-01T00:00:00.000Z@elsewhere".to_owned(),
-        _ => (wall_micros() / 1000 + 60_000).to_string(),
-    }
+/// Holds a lock for a minute, as another program.
+async fn hold_elsewhere(node: &RedisServer, layout: &str, name: &str) {
+    let time = (wall_micros() / 1000 + 60_000).to_string();
+    let thread = "0a1b2c3d-0000-4000-8000-000000000001:34";
+    let job = "ADDED:2026-01-01T00:00:00.000Z@elsewhere";
+    let hold = match layout {
+        "redisson" => ["HSET", name, thread, "1"],
+        "shedlock" => ["SET", name, job, "NX"],
+        _ => ["SET", name, &time, "NX"],
+    };
+    node.command(&hold).await;
+    node.command(&["PEXPIRE", name, "60000"]).await;
 }
 
-async fn value(server: &RedisServer, name: &str) -> Option<String> {
-    server.query(&["GET", name]).await
+/// As the server writes it, whatever its type.
+async fn value(server: &RedisServer, name: &str) -> Option<Vec<u8>> {
+    server.query(&["DUMP", name]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,8 +101,7 @@ async fn a_lock_of_each_layout_is_on_the_node_of_its_slot() {
             waiting.await.unwrap().unwrap().release().await.unwrap();
             let node = cluster.master_of(slot).await;
             assert_eq!(value(node, &name).await, None, "{layout} {key}");
-            let others = others_value(layout);
-            node.command(&["SET", &name, &others, "PX", "60000"]).await;
+            hold_elsewhere(node, layout, &name).await;
             let busy = one.lock(key.as_str()).wait(Duration::ZERO).acquire().await;
             assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
             assert!(one.inspect(key.as_str()).await.unwrap().holder.is_some());

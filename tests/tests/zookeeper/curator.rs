@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use lock_runtime::{Layout, LockClient, LockError};
 use lock_testkit::{ChildProcess, ZooKeeperEnsemble, left_out};
 
 use crate::{maven_jars, worker};
@@ -79,4 +80,37 @@ async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
         turns.windows(2).filter(|pair| follows(pair)).count()
     };
     assert!(follows(true, false) > 5 && follows(false, true) > 5);
+}
+
+#[tokio::test]
+async fn the_layout_is_chosen_in_the_url_by_the_builder_or_for_a_view() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let builder = || LockClient::builder().wait(Duration::ZERO);
+    let url = servers.url("?tick=500ms");
+    let native = builder().url(&url).connect().await.unwrap();
+    let by_url = builder().url(servers.url("?tick=500ms&layout=curator"));
+    let by_builder = builder().url(&url).layout(Layout::Curator);
+    let curator = [
+        by_url.connect().await.unwrap(),
+        by_builder.connect().await.unwrap(),
+        native.with_layout(Layout::Curator),
+    ];
+    for one in &curator {
+        let held = one.lock("k").acquire().await.unwrap();
+        for other in &curator {
+            let busy = other.lock("k").reentrant(false).acquire().await;
+            assert!(busy.unwrap_err().is_busy());
+        }
+        // Of two layouts, one path.
+        let conflict = native.lock("k").acquire().await;
+        assert!(
+            matches!(conflict, Err(LockError::KeyConflict { .. })),
+            "{conflict:?}"
+        );
+        let own = one.with_layout(Layout::Native);
+        assert!(own.lock("other").try_acquire().await.unwrap().is_some());
+        held.release().await.unwrap();
+        let refused = one.rw_lock("k").read().acquire().await.unwrap_err();
+        assert!(refused.to_string().contains("`curator`"), "{refused}");
+    }
 }

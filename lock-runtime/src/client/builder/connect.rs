@@ -145,9 +145,9 @@ impl LockClientBuilder {
         if let Some(name) = &self.name {
             client_name::check(name)?;
         }
-        // Others' keys have no prefix of ours.
+        // Others' keys have no prefix of ours. On ZooKeeper they have a path.
         let default = match self.chosen_layout() {
-            Layout::Native => DEFAULT_NAMESPACE,
+            Layout::Native | Layout::Curator => DEFAULT_NAMESPACE,
             _ => "",
         };
         let namespace = self.namespace.as_deref().unwrap_or(default);

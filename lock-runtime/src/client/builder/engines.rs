@@ -77,7 +77,6 @@ impl LockClientBuilder {
                 self.open_postgres(url, context)
             }
             Some(("zookeeper", _)) => {
-                self.expect_native("ZooKeeper")?;
                 self.expect_no_replicas(
                     "`replicas` is for Redis; on ZooKeeper, a majority of the servers has each \
                      lock",

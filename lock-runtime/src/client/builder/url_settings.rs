@@ -32,15 +32,13 @@ impl UrlSettings {
         };
         let (mut namespace, mut name, mut others) = (None, None, Vec::new());
         let mut layout = None;
-        // ZooKeeper's has a word of its own, which its engine reads.
-        let takes_layout = !url.starts_with("zookeeper:");
         for option in query.split('&') {
             match option.split_once('=') {
                 // A `@` says that all of this is meant to be in a password, which the store tells.
                 Some((_, value)) if value.contains('@') => others.push(option),
                 Some(("namespace", value)) => set_once(&mut namespace, "namespace", value)?,
                 Some(("name", value)) => set_once(&mut name, "name", value)?,
-                Some(("layout", value)) if takes_layout => set_once(&mut layout, "layout", value)?,
+                Some(("layout", value)) => set_once(&mut layout, "layout", value)?,
                 _ => others.push(option),
             }
         }
@@ -87,7 +85,7 @@ fn layout_named(name: &str) -> Result<Layout, LockError> {
     Layout::named(name).ok_or_else(|| {
         LockError::config(
             "there is no such `layout` as the store's URL says; write `native`, `redisson`, \
-             `timestamp` or `shedlock`, or leave it out (`curator` is for `zookeeper://`)",
+             `timestamp`, `shedlock` or `curator`, or leave it out",
         )
     })
 }
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_is_the_clients_own_but_zookeepers() {
+    fn a_layout_is_the_clients_own() {
         let of = |url| UrlSettings::of(url).unwrap();
         let redis = of("redis://h?layout=redisson&replicas=1");
         assert_eq!(
@@ -175,7 +173,7 @@ mod tests {
         let zookeeper = of("zookeeper://h?layout=curator");
         assert_eq!(
             (zookeeper.layout, &*zookeeper.url),
-            (None, "zookeeper://h?layout=curator")
+            (Some(Layout::Curator), "zookeeper://h")
         );
     }
 }

@@ -104,7 +104,8 @@ impl Text {
         // In a cluster, a plain message would go to every node.
         let sharded = code
             .replace("'PUBLISH'", "'SPUBLISH'")
-            .replace("'NUMSUB'", "'SHARDNUMSUB'");
+            .replace("'NUMSUB'", "'SHARDNUMSUB'")
+            .replace("'UNSUBSCRIBE'", "'SUNSUBSCRIBE'");
         Self {
             plain: Form::new(code),
             sharded: Form::new(&sharded),

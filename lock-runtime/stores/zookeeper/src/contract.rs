@@ -126,8 +126,8 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
     let mut can = ordered::capabilities("ZooKeeper");
     if layout == NodeLayout::Curator {
         can.shares = Ability::no(
-            "read-write locks and semaphores are not available with `layout=curator`, which is \
-             that of Curator's InterProcessMutex; leave `layout` out of the URL",
+            "read-write locks and semaphores are not available in the layout `curator`, which is \
+             that of Curator's InterProcessMutex; use this library's own layout for them",
         );
     }
     can.lingers = Lingers::AtMost(session);

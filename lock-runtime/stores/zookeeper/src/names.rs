@@ -4,7 +4,7 @@
 //! the key, and the place in the queue, which the server appends.
 
 use lock_store::ordered::{KeyNode, escaped_part, permits_in, text_of};
-use lock_store::{ClientId, LockKey, Namespace, Owner, Permits};
+use lock_store::{ClientId, ConfigError, Layout, LockKey, Namespace, Owner, Permits};
 
 /// The name of the node of the namespace without a name. No escaped name is like it.
 const NAMELESS: &str = "%";
@@ -100,6 +100,15 @@ const PROTECTED: &str = "_c_";
 const LOCK: &str = "lock-";
 
 impl NodeLayout {
+    /// That of a client's layout, if this engine has it.
+    pub(crate) fn of(layout: Layout) -> Result<Self, ConfigError> {
+        match layout {
+            Layout::Native => Ok(Self::Native),
+            Layout::Curator => Ok(Self::Curator),
+            _ => Err(layout.refused_by("ZooKeeper")),
+        }
+    }
+
     /// The name of a child without its place.
     pub(crate) fn without_place(
         self,

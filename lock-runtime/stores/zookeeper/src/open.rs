@@ -7,6 +7,7 @@ use lock_store::{Access, ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::mpsc;
 
 use crate::dial::Dialer;
+use crate::names::NodeLayout;
 use crate::session::Session;
 use crate::store::ZooKeeperEngine;
 use crate::transport::Transport;
@@ -22,7 +23,9 @@ pub fn open(
     context: StoreContext,
     access: &Access,
 ) -> Result<Arc<dyn Store>, ConfigError> {
-    let settings = Arc::new(url::read(url, access)?);
+    let mut settings = url::read(url, access)?;
+    settings.layout = NodeLayout::of(context.layout)?;
+    let settings = Arc::new(settings);
     let transport = Transport::new(&settings, access)?;
     let common = OrderedClient::new(&context);
     let (sender, news) = mpsc::unbounded_channel();

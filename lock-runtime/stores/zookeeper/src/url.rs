@@ -47,12 +47,10 @@ const FORM: UrlForm = UrlForm {
 pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> {
     let parts = ServerUrl::read(url, &FORM)?;
     let (mut session, mut tick, mut wants_tls) = (SESSION, None, None);
-    let mut layout = NodeLayout::Native;
     for (name, value) in &parts.options {
         match *name {
             "session" => session = time_option(name, value, SHORTEST..=LONGEST)?,
             "tick" => tick = Some(time_option(name, value, SHORTEST_TICK..=LONGEST)?),
-            "layout" => layout = layout_of(value)?,
             "tls" => wants_tls = Some(switch_option(name, value)?),
             _ => {
                 return Err(ConfigError::new(format!(
@@ -74,7 +72,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         chroot: chroot(parts.path)?,
         session,
         tick,
-        layout,
+        layout: NodeLayout::Native,
         user: user(parts.login, access)?,
         wants_tls: tls_option(wants_tls, access.has_tls())?,
         hosts: parts.hosts,
@@ -130,16 +128,6 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
     Ok(format!("/{path}"))
 }
 
-fn layout_of(value: &str) -> Result<NodeLayout, ConfigError> {
-    match value {
-        "curator" => Ok(NodeLayout::Curator),
-        "native" => Ok(NodeLayout::Native),
-        _ => Err(ConfigError::new(
-            "`layout` in the store's URL is not `curator`; leave it out for this library's own",
-        )),
-    }
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
@@ -181,7 +169,6 @@ mod tests {
             ("zookeeper://h?tick=0s", "no time"),
             ("zookeeper://h?tick=2s&session=3s", "two ticks"),
             ("zookeeper://h?tls=yes", "neither"),
-            ("zookeeper://h?layout=redisson", "is not `curator`"),
         ] {
             let error = read(url, &Access::default()).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

@@ -87,15 +87,22 @@ const DONE: i64 = 1;
 
 /// What a conflict's key is, by the script's word: its type, or `text` and its text.
 fn known(word: &str) -> &'static str {
-    match word.split_once(' ').unwrap_or((word, "")) {
+    known_lock(word).unwrap_or(match word.starts_with("text ") {
+        true => "a text that is no lock of this layout",
+        false => "something that is no lock",
+    })
+}
+
+/// The same, if it may be a lock.
+pub(super) fn known_lock(word: &str) -> Option<&'static str> {
+    Some(match word.split_once(' ').unwrap_or((word, "")) {
         ("hash", _) => "a hash, as a lock of Redisson is,",
         ("zset", _) => "a sorted set, as a lock in shares is in this library's own layout,",
         ("text", text) if Owner::parse(text).is_some() => "a lock of this library's own layout",
         ("text", text) if text.starts_with("ADDED:") => "a lock of ShedLock",
         ("text", text) if is_number(text) => "a number, as a lock of the layout `timestamp` is,",
-        ("text", _) => "a text that is no lock of this layout",
-        _ => "something that is no lock",
-    }
+        _ => return None,
+    })
 }
 
 pub(super) fn is_number(text: &str) -> bool {

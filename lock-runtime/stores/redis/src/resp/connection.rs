@@ -121,8 +121,7 @@ impl RespConnection {
         Ok(replies)
     }
 
-    /// Begins or ends to listen on a channel: `SUBSCRIBE`, `SSUBSCRIBE` or `UNSUBSCRIBE`. The
-    /// server answers with the same word.
+    /// Begins or ends to listen on a channel, by a command whose name the server answers with.
     pub(crate) async fn subscribe(
         &self,
         word: &'static str,
@@ -135,6 +134,7 @@ impl RespConnection {
         let answered = match word {
             "SUBSCRIBE" => "subscribe",
             "SSUBSCRIBE" => "ssubscribe",
+            "SUNSUBSCRIBE" => "sunsubscribe",
             _ => "unsubscribe",
         };
         let number = {
@@ -143,6 +143,9 @@ impl RespConnection {
                 queue.add_unawaited(&Command::new("ASKING"));
             }
             let number = queue.add(&command, Some((answered, channel.to_owned())), limits);
+            if answered == "sunsubscribe" {
+                queue.add_behind_end();
+            }
             self.shared.write(queue, limits.as_ref());
             number
         };

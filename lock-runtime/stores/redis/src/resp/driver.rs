@@ -229,11 +229,10 @@ impl Task {
         queue.reads += 1;
         let mut unasked = None;
         for reply in self.replies.drain(..) {
-            if queue.under_way() == 0 {
+            if let Err(reply) = queue.settle(reply, &mut self.wakers) {
                 unasked = Some(reply);
                 break;
             }
-            queue.settle(reply, &mut self.wakers);
         }
         drop(queue);
         self.wakers.drain(..).for_each(Waker::wake);

@@ -64,6 +64,8 @@ struct Awaited {
     request: Option<usize>,
     /// That a subscription was made or ended is told in a message: this word, with this channel.
     message: Option<Box<(&'static str, String)>>,
+    /// It is the `PING` behind a `SUNSUBSCRIBE`.
+    is_behind_end: bool,
 }
 
 /// A request that was sent.
@@ -151,6 +153,16 @@ impl RequestQueue {
         self.add_awaited(command, None, None);
     }
 
+    /// Adds what tells two cases apart. A node that loses a slot ends its subscriptions of itself,
+    /// in the words of the reply to a `SUNSUBSCRIBE`, and then refuses that as `MOVED`. Nobody
+    /// refuses a `PING` so.
+    pub(super) fn add_behind_end(&mut self) {
+        self.add_unawaited(&Command::new("PING"));
+        if let Some(last) = self.awaited.back_mut() {
+            last.is_behind_end = true;
+        }
+    }
+
     fn add_awaited(
         &mut self,
         command: &Command,
@@ -161,7 +173,11 @@ impl RequestQueue {
         command.write(&mut self.out);
         self.queued += (self.out.len() - before) as u64;
         let message = message.map(Box::new);
-        self.awaited.push_back(Awaited { request, message });
+        self.awaited.push_back(Awaited {
+            request,
+            message,
+            is_behind_end: false,
+        });
     }
 
     /// Whether the task has to be woken, so that it looks in time at a request that was added.
@@ -205,13 +221,27 @@ impl RequestQueue {
         }
     }
 
-    /// Gives a reply to the first who awaits one. False if nobody does.
-    pub(super) fn settle(&mut self, reply: Value, wakers: &mut Vec<Waker>) -> bool {
-        let Some(awaited) = self.awaited.pop_front() else {
-            return false;
+    /// Gives a reply to the first who awaits one. It comes back if nobody does, or if it may be
+    /// another's.
+    pub(super) fn settle(&mut self, reply: Value, wakers: &mut Vec<Waker>) -> Result<(), Value> {
+        let Some(first) = self.awaited.front() else {
+            return Err(reply);
         };
-        self.settle_one(awaited.request, Ok(reply), wakers);
-        true
+        if let (true, Value::ServerError(error)) = (first.is_behind_end, &reply) {
+            // Of the `SUNSUBSCRIBE`.
+            return match error.code() {
+                "MOVED" => Ok(()),
+                _ => Err(reply),
+            };
+        }
+        let ends = first.message.is_some();
+        let request = first.request;
+        self.awaited.pop_front();
+        if let (true, Some(next)) = (ends, self.awaited.front_mut()) {
+            next.is_behind_end &= !matches!(reply, Value::ServerError(_));
+        }
+        self.settle_one(request, Ok(reply), wakers);
+        Ok(())
     }
 
     /// Takes a message for the reply to a command about a subscription. False if it is none.
@@ -226,7 +256,7 @@ impl RequestQueue {
         };
         let first = self.awaited.front();
         let message = first.and_then(|first| first.message.as_deref());
-        message.is_some_and(is_it) && self.settle(Value::Nil, wakers)
+        message.is_some_and(is_it) && self.settle(Value::Nil, wakers).is_ok()
     }
 
     fn settle_one(&mut self, number: Option<usize>, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
@@ -352,8 +382,41 @@ mod tests {
         // Its time is over. Then its sender goes, and the reply comes.
         queue.look(now, false);
         queue.forget(number);
-        assert!(queue.settle(Value::Okay, &mut Vec::new()));
+        assert!(queue.settle(Value::Okay, &mut Vec::new()).is_ok());
         assert_eq!(queue.add(&ping, None, None), number);
         assert!(queue.poll(number, Waker::noop()).is_none());
+    }
+
+    /// What the server says of a `SUNSUBSCRIBE`, and who gets the reply behind it.
+    #[test]
+    fn the_end_of_a_slots_subscription_is_told_from_that_by_the_server() {
+        let error = |text: &[u8]| redis::parse_redis_value(text).unwrap_or(Value::Nil);
+        let (moved, busy) = (error(b"-MOVED 1 h:1\r\n"), error(b"-BUSY script\r\n"));
+        let told = |replies: &[Option<&Value>]| {
+            let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+            let (command, mut wakers) = (Command::new("X"), Vec::new());
+            queue.add(&command, Some(("sunsubscribe", "c".to_owned())), None);
+            queue.add_behind_end();
+            let next = queue.add(&command, None, None);
+            for reply in replies {
+                let is_taken = match reply {
+                    None => queue.settle_message(b"sunsubscribe", b"c", &mut wakers),
+                    Some(reply) => queue.settle((*reply).clone(), &mut wakers).is_ok(),
+                };
+                if !is_taken {
+                    return None;
+                }
+            }
+            Some(queue.poll(next, Waker::noop()).is_some())
+        };
+        let (pong, reply) = (Value::Okay, Value::Int(1));
+        assert_eq!(told(&[None, Some(&pong), Some(&reply)]), Some(true));
+        // By the server before, and refused then.
+        let twice = [None, Some(&moved), Some(&pong), Some(&reply)];
+        assert_eq!(told(&twice[..3]), Some(false));
+        assert_eq!(told(&twice), Some(true));
+        assert_eq!(told(&[Some(&moved), Some(&busy), Some(&reply)]), Some(true));
+        // Either may be refused so.
+        assert_eq!(told(&[None, Some(&busy)]), None);
     }
 }

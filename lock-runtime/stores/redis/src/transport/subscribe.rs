@@ -146,14 +146,13 @@ impl Subscriptions {
                     state.is_looked_after = goes_on;
                     unused
                 };
-                // A node ends a subscription of itself when its slot goes elsewhere, in the words
-                // of a reply, and then refuses to end it. So there it ends with the connection.
-                if subscriptions.sharded {
-                    continue;
-                }
                 let is_back =
                     |channel: &str| subscriptions.state.lock().channels.contains_key(channel);
-                let ended = subscriptions.end(&connection, &unused, is_back);
+                let word = match subscriptions.sharded {
+                    true => "SUNSUBSCRIBE",
+                    false => "UNSUBSCRIBE",
+                };
+                let ended = subscriptions.end(&connection, word, &unused, is_back);
                 ended.await;
             }
         });
@@ -171,6 +170,7 @@ impl Subscriptions {
     async fn end(
         &self,
         connection: &RespConnection,
+        word: &'static str,
         channels: &[String],
         is_back: impl Fn(&str) -> bool,
     ) {
@@ -180,7 +180,7 @@ impl Subscriptions {
             unused.retain(|channel| !is_back(channel));
             let ended = unused
                 .iter()
-                .map(|channel| connection.subscribe("UNSUBSCRIBE", channel, false, None));
+                .map(|channel| connection.subscribe(word, channel, false, None));
             if let Err(error) = try_join_all(ended).await {
                 let error = errors::store_error(&error);
                 tracing::debug!(%error, "subscriptions go on that nobody uses");
@@ -197,7 +197,8 @@ impl Subscriptions {
     ) {
         let (this, connection) = (Arc::clone(self), connection.clone());
         self.clock.spawn(async move {
-            this.end(&connection, &channels, |channel| own.has(channel))
+            let is_back = |channel: &str| own.has(channel);
+            this.end(&connection, "UNSUBSCRIBE", &channels, is_back)
                 .await;
         });
     }

@@ -40,12 +40,8 @@ pub(in crate::layouts) fn check(
 ) -> Result<(), ConfigError> {
     let why = match topology {
         Topology::Quorum { .. } => {
-            "is for one server or its sentinels, and this URL is of a quorum, which Redisson does \
-             not know; write `redis://` or `redis-sentinel://`"
-        }
-        Topology::Cluster { .. } => {
-            "is for one server or its sentinels, and this URL is of a cluster, which was not tried \
-             beside Redisson; keep these locks on a server of their own (`redis://`)"
+            "is not for a quorum, which Redisson does not know; write `redis://`, \
+             `redis-sentinel://` or `redis-cluster://`"
         }
         _ if has_replicas => {
             "has no `replicas`: holds of Redisson would not be confirmed by them; leave it out"

@@ -15,8 +15,7 @@ if kind == 'string' then
   return 1
 end
 if kind ~= 'hash' then return conflict('no lock of Redisson') end
-if redis.call('HLEN', key) == 1 then
-  if not is_holder(redis.call('HKEYS', key)[1]) then return conflict('a hash, but no RLock') end
+if holder_of(key) then
   redis.call('DEL', key)
   tell_free(ARGV[2], KEYS[3], KEYS[4])
   return 1

@@ -4,29 +4,25 @@ use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Perm
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
+use super::claim::script;
 use super::names::{self, RedissonNames};
+use crate::layouts::text_store::known_lock;
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, remaining};
+
+/// A hash of which a field is a holder's, and which is neither of the locks that are hashes.
+const UNKNOWN_FORM: &str =
+    "a lock of Redisson in a form that is not known here, of another version or kind,";
 
 /// A key as the script describes it.
 struct Described {
     kind: String,
     waiting: usize,
-    /// Free permits of a semaphore.
-    free: Option<u32>,
+    /// Free permits of a semaphore, or what a key is that is no lock.
+    state: String,
     /// Each with the rest of its lease.
     holders: Vec<(FoundHolder, i64)>,
-}
-
-fn inspect(keys: &[&str], stem: &str) -> Request {
-    Request::script(scripts::REDISSON_INSPECT.form(false), |command| {
-        command.arg(keys.len());
-        for key in keys.iter().chain([&stem]) {
-            command.arg(*key);
-        }
-    })
 }
 
 impl Described {
@@ -36,9 +32,16 @@ impl Described {
         by: Instant,
     ) -> Result<Answer<Option<Self>>, Failure> {
         let names = RedissonNames::of(&store.namespace, key);
-        let inspect = inspect(&[&names.key, &names.taken(), &names.queue()], &names.stem());
+        let keys = [&*names.key, &names.taken(), &names.queue()];
+        let inspect = script(store, &scripts::REDISSON_INSPECT, keys, |command| {
+            command.arg(names.stem());
+        });
         let reply: Reply<Vec<Value>> = store.call(key, by, &inspect).await?;
         Ok(reply.map(|value| value.ok().and_then(|reply| Self::read(store, reply))))
+    }
+
+    fn is_lock(&self) -> bool {
+        !matches!(&*self.kind, "other" | "form")
     }
 
     fn read(store: &RedisStore, reply: Vec<Value>) -> Option<Self> {
@@ -65,10 +68,7 @@ impl Described {
             holders.push((holder, i64::from_redis_value(rest).ok()?));
         }
         Some(Self {
-            free: state
-                .parse::<i64>()
-                .ok()
-                .map(|free| u32::try_from(free).unwrap_or(0)),
+            state,
             kind,
             waiting,
             holders,
@@ -84,16 +84,17 @@ impl RedissonStore {
     ) -> Result<Answer<Option<LockFound>>, Failure> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
-            let found = described.filter(|found| found.kind != "other")?;
+            let found = described.filter(Described::is_lock)?;
             let mut lock = LockFound::free(found.waiting);
             let taken = u32::try_from(found.holders.len()).unwrap_or(u32::MAX);
             lock.holders = found.holders.len();
-            lock.permits = match (&*found.kind, found.free) {
-                ("permits", Some(free)) if taken > 0 => Some(Permits {
+            let free = found.state.parse::<i64>().unwrap_or(0);
+            lock.permits = match &*found.kind {
+                "permits" if taken > 0 => Some(Permits {
                     count: taken,
-                    of: taken.saturating_add(free),
+                    of: taken.saturating_add(u32::try_from(free).unwrap_or(0)),
                 }),
-                ("read_write", _) => Some(Permits {
+                "read_write" => Some(Permits {
                     count: match found.holders.iter().any(|(one, _)| writes(one)) {
                         true => Permits::READ_WRITE,
                         false => taken,
@@ -126,7 +127,7 @@ impl RedissonStore {
     ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
-            let found = described.filter(|found| found.kind != "other")?;
+            let found = described.filter(Described::is_lock)?;
             let holders = found.holders.into_iter().map(|(holder, _)| holder);
             Some(holders.take(1000).collect())
         }))
@@ -138,13 +139,12 @@ impl RedissonStore {
         by: Instant,
     ) -> Result<Answer<Option<bool>>, Failure> {
         let names = self.names(&key);
-        let force = Request::script(scripts::REDISSON_FORCE_RELEASE.form(false), |command| {
-            command.arg(4).arg(&*names.key).arg(names.taken());
-            command.arg(names.queue()).arg(names.timeouts());
+        let (queue, timeouts) = (names.queue(), names.timeouts());
+        let keys = [&*names.key, &names.taken(), &queue, &timeouts];
+        let force = self.script(&scripts::REDISSON_FORCE_RELEASE, keys, |command| {
             command.arg(names.stem()).arg(names.channel());
-            command
-                .arg(names.read_write_channel())
-                .arg(names.semaphore_channel());
+            command.arg(names.read_write_channel());
+            command.arg(names.semaphore_channel());
         });
         let reply: Reply<i64> = self.store.call(&key, by, &force).await?;
         Ok(reply.map(|value| match value {
@@ -166,7 +166,8 @@ impl RedissonStore {
             "lock" => Some("an `RLock` of Redisson"),
             "read_write" => Some("an `RReadWriteLock` of Redisson"),
             "permits" => Some("an `RPermitExpirableSemaphore` or another number of Redisson"),
-            _ => None,
+            "form" => Some(UNKNOWN_FORM),
+            _ => known_lock(&found.state).filter(|_| found.state != "hash"),
         }))
     }
 }
@@ -179,7 +180,7 @@ pub(crate) async fn lock_of_redisson(
 ) -> Result<Option<&'static str>, StoreError> {
     let names = RedissonNames::of(&store.namespace, &key);
     // The keys beside it are outside of what this client may need rights for.
-    let inspect = inspect(&[&names.key], "");
+    let inspect = script(store, &scripts::REDISSON_INSPECT, [&names.key], |_| ());
     let reply: Result<Reply<Vec<Value>>, Failure> = store.call(&key, by, &inspect).await;
     let described = reply.map_err(|failure| failure.error)?;
     let described = described.value.ok();
@@ -187,6 +188,7 @@ pub(crate) async fn lock_of_redisson(
     Ok(described.and_then(|found| match &*found.kind {
         "lock" => Some("a lock as Redisson keeps it (`RLock`, `layout=redisson`)"),
         "read_write" => Some("a lock as Redisson keeps it (`RReadWriteLock`, `layout=redisson`)"),
+        "form" => Some(UNKNOWN_FORM),
         _ => None,
     }))
 }

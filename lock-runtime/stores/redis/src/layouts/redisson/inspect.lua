@@ -1,19 +1,21 @@
 -- What a key holds.
 -- KEYS: key, taken permits, queue of a fair lock; or the key alone, of which then only the kind is
 -- told. ARGV: what the names of readers' keys begin with.
--- Reply: {kind, PTTL, places in the queue, free permits or mode, holder, ms of its lease, …}. The
--- kind is '' for nothing, and 'other' for what is no lock of Redisson.
+-- Reply: {kind, PTTL, places in the queue, free permits, mode or what it is, holder, ms of its
+-- lease, …}. The kind is '' for nothing, 'form' for a lock of Redisson in an unknown form, and
+-- 'other' for what is none. Then it is told what it is: a type, or 'text ' and a short text.
 local key, taken, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind = redis.call('TYPE', key).ok
 local waiting = queue and redis.pcall('LLEN', queue)
 if type(waiting) ~= 'number' then waiting = 0 end
 if kind == 'none' then return {'', -2, waiting, ''} end
 local lasts = redis.call('PTTL', key)
-local found = {'other', lasts, waiting, ''}
+local found = {'other', lasts, waiting, kind}
 if not queue and kind ~= 'hash' then return found end
 if kind == 'string' then
   local free = redis.call('GET', key)
   local size = redis.pcall('ZCARD', taken)
+  if #free <= 128 then found[4] = 'text ' .. free end
   if type(size) == 'table' or #free > 20 or not string.find(free, '^%-?%d+$') then return found end
   found[1], found[4] = 'permits', free
   local time = now()
@@ -26,20 +28,22 @@ if kind == 'string' then
   return found
 end
 if kind ~= 'hash' then return found end
-if redis.call('HLEN', key) == 1 then
-  local holder = redis.call('HKEYS', key)[1]
-  if not is_holder(holder) then return found end
-  return {'lock', lasts, waiting, '', holder, lasts}
-end
+local holder = holder_of(key)
+if holder then return {'lock', lasts, waiting, '', holder, lasts} end
 local mode = read_write_mode(key)
-if not mode then return found end
+if not mode then
+  for _, field in ipairs(redis.call('HSCAN', key, 0)[2]) do
+    if is_holder(field) then found[1] = 'form' end
+  end
+  return found
+end
 found[1], found[4] = 'read_write', mode
 if not queue then return found end
 local fields = redis.call('HGETALL', key)
 for at = 1, #fields, 2 do
   local holder, rest = fields[at], lasts
   if holder ~= 'mode' and not string.find(holder, ':write$') then
-    rest = reader_lasts(ARGV[1], holder, fields[at + 1])
+    rest = reader_lasts(key, ARGV[1], holder, fields[at + 1])
   end
   -- A reader that has died leaves its field.
   if holder ~= 'mode' and rest ~= -2 then

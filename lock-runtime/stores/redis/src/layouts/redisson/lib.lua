@@ -9,9 +9,24 @@ local HOLDER = '^' .. ZERO .. ZERO .. '%-' .. ZERO .. '%-' .. ZERO .. '%-' .. ZE
 
 local function is_holder(field) return #field <= 128 and string.find(field, HOLDER) ~= nil end
 
+-- How often a holder holds it. Another version may write something else.
+local function is_count(holds) return string.find(holds, '^%d+$') ~= nil end
+
+local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
+
 -- Whether a command was refused, but for the type of its key.
 local function is_denied(reply)
   return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
+end
+
+-- The holder of an exclusive lock, false if it is free; or nil and an error if it is none.
+local function holder_of(lock)
+  local fields = redis.pcall('HLEN', lock)
+  if type(fields) == 'table' then return nil, fields end
+  if fields == 0 then return false end
+  local only = fields == 1 and redis.call('HGETALL', lock)
+  if only and is_holder(only[1]) and is_count(only[2]) then return only[1] end
+  return nil, conflict('a hash, but no RLock')
 end
 
 -- The mode of a read-write lock and some of its fields, or nil, and perhaps an error, if it is
@@ -23,22 +38,26 @@ local function read_write_mode(lock)
   if mode ~= 'read' and mode ~= 'write' then return nil end
   local page = redis.call('HSCAN', lock, 0)[2]
   for at = 1, #page, 2 do
-    if page[at] ~= 'mode' and not is_holder(page[at]) then return nil end
+    local is_one = is_holder(page[at]) and is_count(page[at + 1])
+    if page[at] ~= 'mode' and not is_one then return nil end
   end
   return mode, page
 end
 
--- The rest of a reader's lease: each of its holds has a key. The first thousand count.
-local function reader_lasts(stem, reader, holds)
+-- The rest of a reader's lease: each of its holds has a key. The first thousand count. Redisson
+-- 3.5 puts the lock's name before it without braces, and who counts otherwise may read on.
+local function reader_lasts(lock, stem, reader, holds)
+  if not is_count(holds) then return redis.call('PTTL', lock) end
   local longest = -2
-  for hold = 1, math.min(tonumber(holds) or 0, 1000) do
-    local its = stem .. ':' .. reader .. ':rwlock_timeout:' .. hold
-    longest = math.max(longest, redis.call('PTTL', its))
+  for _, before in ipairs({stem, lock}) do
+    for hold = 1, longest == -2 and math.min(tonumber(holds), 1000) or 0 do
+      local its = before .. ':' .. reader .. ':rwlock_timeout:' .. hold
+      local lasts = redis.pcall('PTTL', its)
+      longest = math.max(longest, type(lasts) == 'number' and lasts or -2)
+    end
   end
   return longest
 end
-
-local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
 
 -- How many heard it. Without the right to publish, nobody does.
 local function publish(channel, message)

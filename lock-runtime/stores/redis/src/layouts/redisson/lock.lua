@@ -6,10 +6,8 @@
 -- of the queue that nobody hears for}.
 local lock, counter, queue, timeouts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, lease, fair = ARGV[1], tonumber(ARGV[2]), ARGV[7]
-local fields = redis.pcall('HLEN', lock)
-if type(fields) == 'table' then return fields end
-local holder = fields == 1 and redis.call('HKEYS', lock)[1]
-if fields > 1 or holder and not is_holder(holder) then return conflict('a hash, but no RLock') end
+local holder, none = holder_of(lock)
+if none then return none end
 if ARGV[3] == '1' then
   local last = redis.pcall('GET', counter)
   if type(last) == 'table' then return last end
@@ -44,9 +42,9 @@ if fair ~= '' and holder ~= me then
   if not is_turn then
     local queued = 0
     if fair == 'join' then
-      -- Redisson takes its own wait, 5 min by default, from all who stand behind one that gets the
-      -- lock. So a place lasts that much longer than the one before it; and the first, whose client
-      -- asks each second, for 5 s. This client asks for all of its places.
+      -- When a place gets the lock, Redisson takes its own wait, 5 min by default, off the ends of
+      -- all others. So each place ends 5 min after the one before it. The first one ends in 5 s:
+      -- its client asks each second, and then moves the ends of all of its places.
       queued = 1
       local client, before, is_there = string.sub(me, 1, 38), nil, false
       local places = redis.call('LRANGE', queue, 0, -1)
@@ -83,7 +81,7 @@ end
 if fair ~= '' then
   redis.call('LREM', queue, 0, me)
   redis.call('ZREM', timeouts, me)
-  -- The next one's time counts from now: without this, each turn would move all ends away.
+  -- The first place's 5 min count from the end of this lease. Else each turn would add 5 min.
   local first = redis.call('LINDEX', queue, 0)
   local ends = first and redis.call('ZSCORE', timeouts, first)
   local over = ends and tonumber(ends) - (time + lease + 300000) or 0

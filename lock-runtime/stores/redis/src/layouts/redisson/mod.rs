@@ -5,10 +5,12 @@
 //! the first request of this process ask again.
 
 mod capabilities;
-mod commands;
+mod claim;
+mod ends;
 pub(super) mod found;
 mod names;
 mod rivals;
+mod take;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,7 +12,7 @@ if not string.find(free, '^%-?%d+$') then return conflict('no number of permits'
 free = tonumber(free)
 local time = now()
 local over = redis.call('ZRANGEBYSCORE', taken, '-inf', time, 'LIMIT', 0, 100)
--- A right that is missing ends this before anything is given back.
+-- Without the right to `INCRBY`, this ends before anything is given back.
 if #over > 0 then redis.call('INCRBY', key, 0) end
 local mine, ended = {}, 0
 for at = 3, #ARGV do
@@ -38,7 +38,7 @@ if missing > free then
   local rest = next and tonumber(next) < 900000000000000 and tonumber(next) - time or -1
   return {0, rest, all}
 end
--- A right that is missing ends this before anything is taken.
+-- Without the right to `DECRBY`, this ends before anything is taken.
 if missing > 0 then redis.call('DECRBY', key, missing) end
 for at = 3, #ARGV do
   local ends = math.max(tonumber(mine[at] or 0), time + lease + AHEAD)

@@ -3,8 +3,8 @@
 -- as many that keep them taken.
 -- Reply: 1 if any was taken, 0 if none.
 local key, taken, keep, ids = KEYS[1], KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[3])
--- A right that is missing ends this before anything is given back. The first write decides whether
--- a full server carries a script out: `INCRBY` may need memory.
+-- Without the right to `INCRBY`, this ends before anything is given back. A full server refuses a
+-- script whose first write may need memory, as `INCRBY` does, so another one comes before it.
 redis.pcall('ZREM', taken, '')
 if keep == 0 and redis.call('EXISTS', key) == 1 then redis.call('INCRBY', key, 0) end
 local given, was_there, ends = 0, 0, string.format('%.0f', now() + keep)
@@ -17,7 +17,7 @@ for at = 4, 3 + ids do
   elseif removed then
     given = given + 1
   end
-  -- A repeat: their rest may be there already.
+  -- Of a repeated release, the ids that keep the permits taken are there already.
   local is_kept = keep > 0 and redis.pcall('ZSCORE', taken, ARGV[at + ids])
   if removed or type(is_kept) == 'string' then was_there = 1 end
 end

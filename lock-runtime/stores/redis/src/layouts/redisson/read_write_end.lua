@@ -9,7 +9,7 @@ if is_denied(mode) then return mode end
 if type(mode) ~= 'string' then return 0 end
 local writes = redis.call('HEXISTS', lock, me .. ':write') == 1
 if not writes and redis.call('HEXISTS', lock, me) == 0 then
-  -- A repeat: its rest may be there already.
+  -- Of a repeated release, the field that keeps the lock is there already.
   local kept = ARGV[2] == 'write' and ARGV[4] .. ':write' or ARGV[4]
   if keep > 0 and redis.call('HEXISTS', lock, kept) == 1 then return 1 end
   return 0
@@ -24,7 +24,7 @@ if ARGV[7] == '1' then
   return 1
 end
 if keep > 0 then
-  -- The first write decides whether a full server carries a script out, so it is not `HSET`.
+  -- A full server refuses a script whose first write may need memory, as `HSET` does.
   redis.call('HDEL', lock, '')
   redis.call('HSET', lock, writes and ARGV[4] .. ':write' or ARGV[4], 1)
   if writes then
@@ -36,11 +36,11 @@ end
 redis.call('HDEL', lock, me, me .. ':write')
 redis.call('DEL', own)
 if writes and keep > 0 then return 1 end
--- It lasts as long as the last of its other readers. A reader that has died leaves its field.
+-- It lasts as long as one of its other readers does. A reader that has died leaves its field.
 local longest, others = 0, redis.call('HGETALL', lock)
 for at = 1, #others, 2 do
   if others[at] ~= 'mode' then
-    longest = math.max(longest, reader_lasts(ARGV[5], others[at], others[at + 1]))
+    longest = math.max(longest, reader_lasts(lock, ARGV[5], others[at], others[at + 1]))
   end
 end
 if longest > 0 then

@@ -17,12 +17,12 @@ end
 local held = redis.pcall('HEXISTS', lock, me)
 if is_denied(held) then return held end
 if held ~= 1 then
-  -- A repeat: its rest may be there already.
+  -- Of a repeated release, the field that keeps the lock is there already.
   if keep > 0 and redis.pcall('HEXISTS', lock, ARGV[4]) == 1 then return 1 end
   return 0
 end
 if keep > 0 then
-  -- The first write decides whether a full server carries a script out, so it is not `HSET`.
+  -- A full server refuses a script whose first write may need memory, as `HSET` does.
   redis.call('PEXPIRE', lock, keep)
   redis.call('HSET', lock, ARGV[4], 1)
   redis.call('HDEL', lock, me)

@@ -13,7 +13,7 @@ if ARGV[1] == 'permits' then
     if is_denied(ends) then return ends end
     if type(ends) ~= 'string' or tonumber(ends) <= time then return 0 end
   end
-  -- The first write decides whether a full server carries a script out: `ZADD` may need memory.
+  -- A full server refuses a script whose first write may need memory, as `ZADD` does.
   redis.call('ZREM', second, '')
   for at = 3, #ARGV do
     local ends = math.max(tonumber(redis.call('ZSCORE', second, ARGV[at])), time + lease + AHEAD)
