@@ -207,12 +207,13 @@ impl ZooKeeperEnsemble {
     pub async fn three_with_a_patient_leader() -> (Self, PeerNetwork) {
         let members: Vec<Member> = (0..3).map(|_| Member::new(classpath())).collect();
         let ports: Vec<Vec<u16>> = members.iter().map(Member::peer_ports).collect();
-        let network = PeerNetwork::new(&ports).await;
+        let mut network = PeerNetwork::new(&ports).await;
+        let known = network.zookeeper_ports().await;
         let last = members.len() - 1;
         for (at, member) in members.iter().enumerate() {
             let seen = |to: usize| match to == at {
                 true => ports[to].clone(),
-                false => network.ports(at, to),
+                false => known[&(at, to)].clone(),
             };
             let peers: String = (0..members.len()).map(|to| peer(to, &seen(to))).collect();
             let patience = if at == last { 120 } else { PATIENCE };
