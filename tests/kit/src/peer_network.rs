@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +25,9 @@ pub struct PeerNetwork {
     routers: JoinSet<()>,
     members: usize,
 }
+
+/// How long a leader that was elected may take to listen.
+const LEADER_COMES: Duration = Duration::from_secs(5);
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -55,12 +59,16 @@ impl PeerNetwork {
     /// closes the connection and connects there: beside the proxies, so that one that is cut off
     /// would be heard in elections, and be followed by members that can't reach it. So what is said
     /// is put right on the way.
+    ///
+    /// Who follows asks a leader that does not listen yet again. A proxy that took the connection
+    /// and closed it would end the election: the next comes when the leader has waited in vain.
     pub(crate) async fn zookeeper_ports(&mut self) -> HashMap<Direction, Vec<u16>> {
         let mut fronts = Vec::new();
         let mut ports = HashMap::new();
         for (direction, pair) in self.proxies.iter() {
             let listener = TcpListener::bind(local(0)).await;
             let listener = listener.expect("a port is free");
+            pair[0].wait_for_server(LEADER_COMES);
             let elect = listener.local_addr().expect("it listens").port();
             ports.insert(*direction, vec![pair[0].addr().port(), elect]);
             fronts.push((*direction, listener, pair[1].addr()));
@@ -157,6 +165,6 @@ async fn sender(client: &TcpStream, known: &[u16]) -> Option<usize> {
             let port = urls.rsplit(':').next()?.trim().parse::<u16>().ok()?;
             return known.iter().position(|one| *one == port);
         }
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
