@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{Port, Proxy, ZooKeeperEnsemble};
+use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession};
 
 use crate::{LONG, client, maven_jars};
 
@@ -100,6 +100,40 @@ async fn another_user_can_neither_take_nor_end_locks() {
         ] {
             let text = error.to_string();
             assert!(text.contains("NoAuth") && !text.contains("w@rd"), "{text}");
+        }
+    }
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+/// To create, read, write and delete below the chroot is enough: the conformance suite has no more.
+#[tokio::test]
+async fn below_a_chroot_of_one_user_another_can_neither_make_nor_delete_anything() {
+    const NO_AUTH: i32 = -102;
+    let servers = ZooKeeperEnsemble::with_user(1).await;
+    let (url, chroot) = (servers.url(""), servers.chroot());
+    let owner = client(&url).await;
+    let guard = owner.lock("k").acquire().await.unwrap();
+    let key = format!("{chroot}/lock/k");
+    let children = servers.session().await.children(&key).await;
+    let [child] = &children[..] else {
+        panic!("{children:?}")
+    };
+    let mut other = ZooKeeperSession::open(servers.ports()[0]).await.unwrap();
+    other.log_in("other:word").await.unwrap();
+    for parent in [chroot.clone(), format!("{chroot}/lock"), key.clone()] {
+        let made = other.create_own(&format!("{parent}/theirs")).await;
+        assert_eq!(made, NO_AUTH, "below {parent}");
+    }
+    assert_eq!(other.try_delete(&format!("{key}/{child}")).await, NO_AUTH);
+    let at = url.split_once('@').unwrap().1;
+    for user in ["", "other:word@"] {
+        let builder = LockClient::builder().url(format!("zookeeper://{user}{at}"));
+        let stranger = builder.connect_lazy().unwrap();
+        for key in ["k", "new"] {
+            let error = stranger.lock(key).try_acquire().await.map(drop);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("NoAuth"), "{user}{key}: {error}");
         }
     }
     assert!(guard.is_held());
