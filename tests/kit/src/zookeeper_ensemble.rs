@@ -213,21 +213,20 @@ impl ZooKeeperEnsemble {
         members
     }
 
-    /// An ensemble of three whose leader, the last member, can be cut off from the others, and
-    /// does not see for a minute that it was replaced.
-    pub async fn three_with_a_patient_leader() -> (Self, PeerNetwork) {
+    /// An ensemble of three, each of which can be cut off from the others. The last one leads, and
+    /// the `patient` one does not see for a minute that it is cut off.
+    pub async fn three_apart(patient: usize) -> (Self, PeerNetwork) {
         let members: Vec<Member> = (0..3).map(|_| Member::new(classpath())).collect();
         let ports: Vec<Vec<u16>> = members.iter().map(Member::peer_ports).collect();
         let mut network = PeerNetwork::new(&ports).await;
         let known = network.zookeeper_ports().await;
-        let last = members.len() - 1;
         for (at, member) in members.iter().enumerate() {
             let seen = |to: usize| match to == at {
                 true => ports[to].clone(),
                 false => known[&(at, to)].clone(),
             };
             let peers: String = (0..members.len()).map(|to| peer(to, &seen(to))).collect();
-            let patience = if at == last { 120 } else { PATIENCE };
+            let patience = if at == patient { 120 } else { PATIENCE };
             member.configure(at + 1, &peers, "", patience);
             member.spawn(&[]);
         }
