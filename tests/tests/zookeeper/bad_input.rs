@@ -140,6 +140,21 @@ async fn below_a_chroot_of_one_user_another_can_neither_make_nor_delete_anything
     guard.release().await.unwrap();
 }
 
+/// As when its server is killed, or loses its majority, just then.
+#[tokio::test]
+async fn a_connection_that_ends_while_its_user_logs_in_is_no_refusal_of_the_user() {
+    let servers = ZooKeeperEnsemble::with_user(1).await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "")).await;
+    let connections = proxy.connections();
+    // The login.
+    proxy.cut_after_next("OTHER");
+    proxy.cut();
+    client.lock("k").run(async {}).await.unwrap();
+    assert_eq!(proxy.connections(), connections + 2);
+}
+
 #[tokio::test]
 async fn without_a_majority_it_is_said_in_time() {
     let servers = ZooKeeperEnsemble::three().await;
