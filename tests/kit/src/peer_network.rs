@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -23,6 +25,9 @@ pub struct PeerNetwork {
     routers: JoinSet<()>,
     members: usize,
 }
+
+/// How long a leader that was elected may take to listen.
+const LEADER_COMES: Duration = Duration::from_secs(5);
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -48,10 +53,36 @@ impl PeerNetwork {
         }
     }
 
-    /// Where one member finds the ports of another.
-    pub(crate) fn ports(&self, from: usize, to: usize) -> Vec<u16> {
-        let pair = self.proxies[&(from, to)].iter();
-        pair.map(|proxy| proxy.addr().port()).collect()
+    /// Where ZooKeeper's members find the two ports of others, by which they follow and elect.
+    ///
+    /// Who connects for an election says where it listens itself, and a member of a higher number
+    /// closes the connection and connects there: beside the proxies, so that one that is cut off
+    /// would be heard in elections, and be followed by members that can't reach it. So what is said
+    /// is put right on the way.
+    ///
+    /// Who follows asks a leader that does not listen yet again. A proxy that took the connection
+    /// and closed it would end the election: the next comes when the leader has waited in vain.
+    pub(crate) async fn zookeeper_ports(&mut self) -> HashMap<Direction, Vec<u16>> {
+        let mut fronts = Vec::new();
+        let mut ports = HashMap::new();
+        for (direction, pair) in self.proxies.iter() {
+            let listener = TcpListener::bind(local(0)).await;
+            let listener = listener.expect("a port is free");
+            pair[0].wait_for_server(LEADER_COMES);
+            let elect = listener.local_addr().expect("it listens").port();
+            ports.insert(*direction, vec![pair[0].addr().port(), elect]);
+            fronts.push((*direction, listener, pair[1].addr()));
+        }
+        for ((from, to), listener, proxy) in fronts {
+            let own = ports[&(to, from)][1];
+            self.routers.spawn(async move {
+                let mut connections = JoinSet::new();
+                while let Ok((client, _)) = listener.accept().await {
+                    connections.spawn(pass_election(client, proxy, own));
+                }
+            });
+        }
+        ports
     }
 
     /// Listens for etcd members that know others by one port for all, and say who they are: a
@@ -104,6 +135,22 @@ impl PeerNetwork {
     }
 }
 
+/// Passes what two of ZooKeeper's members say in elections. The first listens at this port.
+async fn pass_election(mut client: TcpStream, to: SocketAddr, own: u16) -> std::io::Result<()> {
+    // Its version, its number, and the length of its address.
+    let mut head = [0; 20];
+    client.read_exact(&mut head).await?;
+    let mut address = vec![0; usize::from(head[19])];
+    client.read_exact(&mut address).await?;
+    let address = local(own).to_string();
+    head[19] = u8::try_from(address.len()).expect("it is short");
+    let mut server = TcpStream::connect(to).await?;
+    server.write_all(&head).await?;
+    server.write_all(address.as_bytes()).await?;
+    tokio::io::copy_bidirectional(&mut client, &mut server).await?;
+    Ok(())
+}
+
 /// Which of the members with these ports sends this request of etcd's.
 async fn sender(client: &TcpStream, known: &[u16]) -> Option<usize> {
     let mut head = vec![0; 4096];
@@ -118,6 +165,6 @@ async fn sender(client: &TcpStream, known: &[u16]) -> Option<usize> {
             let port = urls.rsplit(':').next()?.trim().parse::<u16>().ok()?;
             return known.iter().position(|one| *one == port);
         }
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

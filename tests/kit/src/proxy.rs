@@ -170,6 +170,12 @@ impl Proxy {
             .change(|state| state.cut_after = Some(cut_after));
     }
 
+    /// Asks a server that does not listen again, for so long. Without this, new connections to it
+    /// are closed at once.
+    pub fn wait_for_server(&self, patience: Duration) {
+        self.network.change(|state| state.patience = patience);
+    }
+
     /// The number of accepted connections, without refused ones.
     #[must_use]
     pub fn connections(&self) -> u64 {

@@ -40,6 +40,8 @@ const TICK: u64 = 500;
 const PATIENCE: u32 = 4;
 /// The messages from client to client.
 const MAIL: &str = "%mail";
+/// Who has the least rights, where there are users.
+const USER: &str = "app:word";
 /// More than a JVM needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -49,6 +51,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct ZooKeeperEnsemble {
     members: Vec<Member>,
     chroot: AtomicU64,
+    /// The chroots belong to a user.
+    has_user: bool,
 }
 
 impl fmt::Debug for ZooKeeperEnsemble {
@@ -178,16 +182,23 @@ impl ZooKeeperEnsemble {
     /// This number of members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
-        Self::made_of(members, more, arguments).await
+        Self::begin(Self::spawned(members, more, arguments), false).await
+    }
+
+    /// So many members, whose chroots belong to a user: clients may create, read, write and delete
+    /// there, others nothing.
+    pub async fn with_user(members: usize) -> Self {
+        let members = (0..members).map(|_| Member::new(classpath())).collect();
+        Self::begin(Self::spawned(members, "", &[]), true).await
     }
 
     /// One server of these jars.
     pub async fn one_of(jars: &Path) -> Self {
         let member = Member::new(format!("{}/*", jars.display()));
-        Self::made_of(vec![member], "", &[]).await
+        Self::begin(Self::spawned(vec![member], "", &[]), false).await
     }
 
-    async fn made_of(members: Vec<Member>, more: &str, arguments: &[String]) -> Self {
+    fn spawned(members: Vec<Member>, more: &str, arguments: &[String]) -> Vec<Member> {
         let peers: String = match members.len() {
             1 => String::new(),
             _ => {
@@ -199,27 +210,27 @@ impl ZooKeeperEnsemble {
             member.configure(at + 1, &peers, more, PATIENCE);
             member.spawn(arguments);
         }
-        Self::begin(members).await
+        members
     }
 
-    /// An ensemble of three whose leader, the last member, can be cut off from the others, and
-    /// does not see for a minute that it was replaced.
-    pub async fn three_with_a_patient_leader() -> (Self, PeerNetwork) {
+    /// An ensemble of three, each of which can be cut off from the others. The last one leads, and
+    /// the `patient` one does not see for a minute that it is cut off.
+    pub async fn three_apart(patient: usize) -> (Self, PeerNetwork) {
         let members: Vec<Member> = (0..3).map(|_| Member::new(classpath())).collect();
         let ports: Vec<Vec<u16>> = members.iter().map(Member::peer_ports).collect();
-        let network = PeerNetwork::new(&ports).await;
-        let last = members.len() - 1;
+        let mut network = PeerNetwork::new(&ports).await;
+        let known = network.zookeeper_ports().await;
         for (at, member) in members.iter().enumerate() {
             let seen = |to: usize| match to == at {
                 true => ports[to].clone(),
-                false => network.ports(at, to),
+                false => known[&(at, to)].clone(),
             };
             let peers: String = (0..members.len()).map(|to| peer(to, &seen(to))).collect();
-            let patience = if at == last { 120 } else { PATIENCE };
+            let patience = if at == patient { 120 } else { PATIENCE };
             member.configure(at + 1, &peers, "", patience);
             member.spawn(&[]);
         }
-        let ensemble = Self::begin(members).await;
+        let ensemble = Self::begin(members, false).await;
         ensemble.let_the_last_lead().await;
         (ensemble, network)
     }
@@ -238,10 +249,11 @@ impl ZooKeeperEnsemble {
         self.until_serving().await;
     }
 
-    async fn begin(members: Vec<Member>) -> Self {
+    async fn begin(members: Vec<Member>, has_user: bool) -> Self {
         let ensemble = Self {
             members,
             chroot: AtomicU64::new(0),
+            has_user,
         };
         ensemble.until_serving().await;
         ensemble.make_chroot().await;
@@ -250,12 +262,12 @@ impl ZooKeeperEnsemble {
 
     /// One server under test.
     pub async fn one_under_test() -> Backend {
-        Backend::new(Self::one().await)
+        Backend::new(Self::with_user(1).await)
     }
 
     /// An ensemble of three under test.
     pub async fn three_under_test() -> Backend {
-        Backend::new(Self::three().await)
+        Backend::new(Self::with_user(3).await)
     }
 
     /// Waits until all members serve.
@@ -266,8 +278,11 @@ impl ZooKeeperEnsemble {
     }
 
     async fn make_chroot(&self) {
-        let chroot = self.chroot();
-        self.session().await.create(&chroot, b"").await;
+        let (chroot, mut session) = (self.chroot(), self.session().await);
+        match self.has_user {
+            true => assert_eq!(session.create_own(&chroot).await, 0, "{chroot}"),
+            false => session.create(&chroot, b"").await,
+        }
     }
 
     /// The part of the tree that the present test has.
@@ -294,10 +309,15 @@ impl ZooKeeperEnsemble {
     pub fn url_at(&self, ports: &[u16], options: &str) -> String {
         let host = |port: &u16| format!("127.0.0.1:{port}");
         let hosts: Vec<String> = ports.iter().map(host).collect();
-        format!("zookeeper://{}{}{options}", hosts.join(","), self.chroot())
+        let user = match self.has_user {
+            true => format!("{USER}@"),
+            false => String::new(),
+        };
+        let (hosts, chroot) = (hosts.join(","), self.chroot());
+        format!("zookeeper://{user}{hosts}{chroot}{options}")
     }
 
-    /// A session of the test's own, at the first member that serves.
+    /// A session of the test's own, at the first member that serves, as the user if there is one.
     ///
     /// # Panics
     /// If none does.
@@ -307,7 +327,9 @@ impl ZooKeeperEnsemble {
             for port in self.ports() {
                 let opened = ZooKeeperSession::open(port);
                 let opened = tokio::time::timeout(Duration::from_secs(2), opened).await;
-                if let Ok(Ok(session)) = opened {
+                if let Ok(Ok(mut session)) = opened
+                    && (!self.has_user || session.log_in(USER).await.is_ok())
+                {
                     return session;
                 }
             }

@@ -136,16 +136,44 @@ impl ZooKeeperSession {
     /// # Panics
     /// If it can't.
     pub async fn create(&mut self, path: &str, data: &[u8]) {
+        let error = self.create_with(path, data, (31, "world", "anyone")).await;
+        assert!(matches!(error, 0 | NODE_EXISTS), "{path}: {error}");
+    }
+
+    /// Makes a node without data that stays. This session's user may create, read, write and
+    /// delete there, and nobody else anything. The server's number for what is wrong, or zero.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn create_own(&mut self, path: &str) -> i32 {
+        self.create_with(path, b"", (15, "auth", "")).await
+    }
+
+    async fn create_with(&mut self, path: &str, data: &[u8], acl: (i32, &str, &str)) -> i32 {
+        let (rights, scheme, user) = acl;
         let mut body = Vec::new();
         text(&mut body, path.as_bytes());
         text(&mut body, data);
         body.extend(1_i32.to_be_bytes());
-        body.extend(31_i32.to_be_bytes());
-        text(&mut body, b"world");
-        text(&mut body, b"anyone");
+        body.extend(rights.to_be_bytes());
+        text(&mut body, scheme.as_bytes());
+        text(&mut body, user.as_bytes());
         body.extend(0_i32.to_be_bytes());
-        let (error, _) = self.ask(1, &body).await.expect("it answers");
-        assert!(matches!(error, 0 | NODE_EXISTS), "{path}: {error}");
+        self.ask(1, &body).await.expect("it answers").0
+    }
+
+    /// Logs in as this `user:password`.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn log_in(&mut self, user: &str) -> io::Result<()> {
+        let mut message = (-4_i32).to_be_bytes().to_vec();
+        message.extend(100_i32.to_be_bytes());
+        message.extend(0_i32.to_be_bytes());
+        text(&mut message, b"digest");
+        text(&mut message, user.as_bytes());
+        self.write(&message).await?;
+        self.read().await.map(drop)
     }
 
     /// The names of a node's children. None, if there is no node.
@@ -193,11 +221,19 @@ impl ZooKeeperSession {
     /// # Panics
     /// If it can't.
     pub async fn delete(&mut self, path: &str) {
+        let error = self.try_delete(path).await;
+        assert!(matches!(error, 0 | NO_NODE), "{path}: {error}");
+    }
+
+    /// The same, and the server's number for what is wrong, or zero.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn try_delete(&mut self, path: &str) -> i32 {
         let mut body = Vec::new();
         text(&mut body, path.as_bytes());
         body.extend((-1_i32).to_be_bytes());
-        let (error, _) = self.ask(2, &body).await.expect("it answers");
-        assert!(matches!(error, 0 | NO_NODE), "{path}: {error}");
+        self.ask(2, &body).await.expect("it answers").0
     }
 
     /// Ends the session.

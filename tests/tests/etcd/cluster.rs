@@ -1,5 +1,6 @@
 //! What is done to a cluster while clients use it: compaction, a full quota, a restored snapshot.
 
+use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
@@ -91,6 +92,44 @@ async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
     let disarm = json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" });
     gateway.ask("maintenance/alarm", &disarm).await.unwrap();
     client.lock("k").run(async {}).await.unwrap();
+}
+
+/// Puts the last revision of a member that is down at another number: there it stands in its file
+/// as the key of what was written then.
+fn move_revision(data: &Path, from: u64, to: u64) {
+    let key = |revision: u64| [&revision.to_be_bytes()[..], b"_", &[0; 8]].concat();
+    let (file, from, to) = (data.join("member/snap/db"), key(from), key(to));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let starts = bytes.windows(from.len()).enumerate();
+    let found = starts.filter(|(_, window)| *window == from);
+    let found: Vec<usize> = found.map(|(at, _)| at).collect();
+    assert!(!found.is_empty(), "{file:?} has no such revision");
+    for at in found {
+        bytes[at..at + to.len()].copy_from_slice(&to);
+    }
+    std::fs::write(&file, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn health_tells_of_a_cluster_that_is_never_compacted() {
+    let servers = EtcdCluster::one().await;
+    let put = servers.gateway().await.put("t0/other", "x").await.unwrap();
+    let revision = put["header"]["revision"].as_str().unwrap();
+    servers.stop_member(0).await;
+    move_revision(&servers.data(0), revision.parse().unwrap(), 100_001);
+    servers.restart_member(0).await;
+    let client = client(&servers.url("")).await;
+    let is_told = async || {
+        let health = client.health().await.unwrap();
+        let findings = health.servers[0].findings.iter().map(ToString::to_string);
+        let told = findings.filter(|it| it.contains("--auto-compaction-retention"));
+        told.count() > 0
+    };
+    assert!(is_told().await);
+    let compact = json!({ "revision": "100001", "physical": true });
+    let gateway = servers.gateway().await;
+    gateway.ask("kv/compaction", &compact).await.unwrap();
+    assert!(!is_told().await);
 }
 
 #[tokio::test]

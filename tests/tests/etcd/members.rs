@@ -191,26 +191,28 @@ async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothi
     eventually("nothing is left", async || servers.locks().await.is_empty()).await;
 }
 
-/// A client that knows the member only which was cut off from the others, and leads them at first.
+/// A client that knows the member only which was cut off from the others, and follows them or leads
+/// them at first.
 #[tokio::test]
 async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_another_gets_it() {
     let (servers, network) = EtcdCluster::three_apart().await;
     let ports = servers.ports();
-    let leader = servers.leader().await;
-    let cut_off = client(&servers.url_at(&ports[leader..=leader], "?session=4s")).await;
-    let others: Vec<u16> = (0..3)
-        .filter(|at| *at != leader)
-        .map(|at| ports[at])
-        .collect();
-    let other = client(&servers.url_at(&others, "?session=4s")).await;
-    let request = cut_off.lock("k").lease(Duration::from_secs(2)).renew(true);
-    let guard = request.acquire().await.unwrap();
-    let cut = || network.isolate(leader);
-    let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
-    drop(guard);
-    network.rejoin(leader);
-    next.release().await.unwrap();
-    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+    for leads in [false, true] {
+        let alone = (servers.leader().await + usize::from(!leads)) % 3;
+        let mut others = ports.clone();
+        let port = others.remove(alone);
+        let cut_off = client(&servers.url_at(&[port], "?session=4s")).await;
+        let other = client(&servers.url_at(&others, "?session=4s")).await;
+        let request = cut_off.lock("k").lease(Duration::from_secs(2)).renew(true);
+        let guard = request.acquire().await.unwrap();
+        let cut = || network.isolate(alone);
+        let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
+        drop(guard);
+        network.rejoin(alone);
+        next.release().await.unwrap();
+        cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+        servers.until_serving().await;
+    }
 }
 
 /// The cluster is another one then, or the same one and behind.

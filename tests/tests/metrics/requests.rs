@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, Rate};
-use lock_testkit::eventually;
+use lock_testkit::{EtcdCluster, ZooKeeperEnsemble, eventually};
 use metrics::set_default_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
@@ -258,4 +258,40 @@ async fn a_rate_and_an_exact_limit_are_the_same_command() {
         (r#"lock_command_seconds_count{verb="rate"}"#, 4.0),
     ];
     assert_values(&recorded, &asked);
+}
+
+#[tokio::test]
+async fn requests_at_zookeeper_and_etcd_count_as_others() {
+    let (zookeeper, etcd) = (ZooKeeperEnsemble::one().await, EtcdCluster::one().await);
+    for url in [zookeeper.url(""), etcd.url("")] {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+        let (client, other) = (client(&url).await, client(&url).await);
+        let lock = |client: &LockClient| client.lock("order:1").label(LABEL);
+        let guard = lock(&client).acquire().await.unwrap();
+        assert!(lock(&other).try_acquire().await.unwrap().is_none());
+        let waiting = r#"lock_waiting{template="order:<id>",kind="exclusive"}"#;
+        let asking = tokio::spawn(lock(&other).wait_forever().acquire());
+        eventually("it waits", async || value(&recorded, waiting) == 1.0).await;
+        guard.release().await.unwrap();
+        let next = asking.await.unwrap().unwrap();
+        let of = |outcome| {
+            let labels = r#"{template="order:<id>",kind="exclusive",outcome="#;
+            format!("lock_acquisitions_total{labels}\"{outcome}\"}}")
+        };
+        let held = [
+            (&*of("granted"), 2.0),
+            (&*of("busy"), 1.0),
+            (waiting, 0.0),
+            (r#"lock_held{template="order:<id>",kind="exclusive"}"#, 1.0),
+        ];
+        assert_values(&recorded, &held);
+        // Who waits hears of its turn, or sees it when it looks.
+        let grants = ["store", "handed_over"].map(|how| {
+            let series = format!("lock_grants_total{{how=\"{how}\"}}");
+            value(&recorded, &series)
+        });
+        assert!(matches!(grants, [1.0, 1.0] | [2.0, 0.0]), "{grants:?}");
+        next.release().await.unwrap();
+    }
 }

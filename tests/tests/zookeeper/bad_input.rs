@@ -1,11 +1,12 @@
 //! Wrong URLs, users without rights, and nodes of others.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{Port, ZooKeeperEnsemble};
+use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession};
 
-use crate::{client, maven_jars};
+use crate::{LONG, client, maven_jars};
 
 async fn refused(url: &str) -> LockError {
     let builder = LockClient::builder().url(url);
@@ -105,6 +106,55 @@ async fn another_user_can_neither_take_nor_end_locks() {
     guard.release().await.unwrap();
 }
 
+/// To create, read, write and delete below the chroot is enough: the conformance suite has no more.
+#[tokio::test]
+async fn below_a_chroot_of_one_user_another_can_neither_make_nor_delete_anything() {
+    const NO_AUTH: i32 = -102;
+    let servers = ZooKeeperEnsemble::with_user(1).await;
+    let (url, chroot) = (servers.url(""), servers.chroot());
+    let owner = client(&url).await;
+    let guard = owner.lock("k").acquire().await.unwrap();
+    let key = format!("{chroot}/lock/k");
+    let children = servers.session().await.children(&key).await;
+    let [child] = &children[..] else {
+        panic!("{children:?}")
+    };
+    let mut other = ZooKeeperSession::open(servers.ports()[0]).await.unwrap();
+    other.log_in("other:word").await.unwrap();
+    for parent in [chroot.clone(), format!("{chroot}/lock"), key.clone()] {
+        let made = other.create_own(&format!("{parent}/theirs")).await;
+        assert_eq!(made, NO_AUTH, "below {parent}");
+    }
+    assert_eq!(other.try_delete(&format!("{key}/{child}")).await, NO_AUTH);
+    let at = url.split_once('@').unwrap().1;
+    for user in ["", "other:word@"] {
+        let builder = LockClient::builder().url(format!("zookeeper://{user}{at}"));
+        let stranger = builder.connect_lazy().unwrap();
+        for key in ["k", "new"] {
+            let error = stranger.lock(key).try_acquire().await.map(drop);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("NoAuth"), "{user}{key}: {error}");
+        }
+    }
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+/// As when its server is killed, or loses its majority, just then.
+#[tokio::test]
+async fn a_connection_that_ends_while_its_user_logs_in_is_no_refusal_of_the_user() {
+    let servers = ZooKeeperEnsemble::with_user(1).await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "")).await;
+    let connections = proxy.connections();
+    // The login.
+    proxy.cut_after_next("OTHER");
+    proxy.cut();
+    client.lock("k").run(async {}).await.unwrap();
+    assert_eq!(proxy.connections(), connections + 2);
+}
+
 #[tokio::test]
 async fn without_a_majority_it_is_said_in_time() {
     let servers = ZooKeeperEnsemble::three().await;
@@ -123,12 +173,22 @@ async fn a_server_that_is_too_old_is_told() {
         return;
     };
     let servers = ZooKeeperEnsemble::one_of(&jars).await;
-    let client = client(&servers.url("")).await;
-    let asked = Instant::now();
-    let error = client.lock("k").acquire().await.unwrap_err();
-    assert!(asked.elapsed() < Duration::from_secs(4), "{error}");
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let client = LockClient::builder()
+        .url(servers.url_at(&[proxy.addr().port()], "?session=60s"))
+        // Who asks again within this time does it for other reasons.
+        .command_timeout(Duration::from_secs(10))
+        .connect_timeout(LONG)
+        .connect_lazy()
+        .unwrap();
+    // Each request that it does not know costs the connection, also those of the client itself.
+    let (_, refused) = tokio::join!(client.inspect("other"), client.lock("k").acquire());
+    let error = refused.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("use ZooKeeper 3.5"), "{error}");
+    let asked = proxy.requests_named("CREATE");
+    assert!(asked < 6, "asked {asked} times in vain");
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{SmallDisk, ZooKeeperEnsemble, eventually, lost_before_another_has_it};
+use lock_testkit::{
+    SmallDisk, ZooKeeperEnsemble, ZooKeeperSession, eventually, lost_before_another_has_it,
+};
 
 use crate::{LONG, client};
 
@@ -179,7 +181,13 @@ async fn tokens_rise_over_a_restore_of_an_older_state_for_whoever_lived_through_
 /// take their sessions over again. It can't make anybody write.
 #[tokio::test]
 async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
-    let (servers, network) = ZooKeeperEnsemble::three_with_a_patient_leader().await;
+    let (servers, network) = ZooKeeperEnsemble::three_apart(2).await;
+    // To members that come later, the leader connects by itself. Those connections are cut as well.
+    for follower in 0..2 {
+        servers.kill_member(follower);
+        servers.restart_member(follower).await;
+    }
+    servers.until_serving().await;
     let ports = servers.ports();
     let options = "?tick=500ms&session=4s";
     let cut_off = client(&servers.url_at(&ports[2..], options)).await;
@@ -195,6 +203,31 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
     network.rejoin(2);
     next.release().await.unwrap();
     // It follows, and its client goes on.
+    cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
+}
+
+/// A follower that is cut off answers reads as before, and knows nothing of what the others do.
+#[tokio::test]
+async fn a_hold_at_a_follower_that_is_cut_off_is_lost_before_another_gets_it() {
+    let (servers, network) = ZooKeeperEnsemble::three_apart(0).await;
+    let ports = servers.ports();
+    let options = "?tick=500ms&session=4s";
+    let cut_off = client(&servers.url_at(&ports[..1], options)).await;
+    let other = client(&servers.url_at(&ports[1..], options)).await;
+    let guard = cut_off.lock("k").acquire().await.unwrap();
+    let key = format!("{}/lock/k", servers.chroot());
+    let mut reader = ZooKeeperSession::open(ports[0]).await.unwrap();
+    let held = reader.children(&key).await;
+    assert_eq!(held.len(), 1);
+    let cut = || network.isolate(0);
+    let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
+    assert_eq!(reader.children(&key).await, held, "it answers what was");
+    assert!(next.is_held() && !guard.is_held());
+    assert!(cut_off.lock("k").try_acquire().await.is_err());
+    drop(guard);
+    network.rejoin(0);
+    next.release().await.unwrap();
+    // It follows again, and its client goes on.
     cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
 }
 

@@ -176,9 +176,13 @@ impl<'c> Connection<'c> {
 
     /// Fails what waits for a reply.
     pub(crate) fn fail(&self, error: &StoreError) {
+        self.answer_all(&Fault::Lost(error.clone()));
+    }
+
+    fn answer_all(&self, fault: &Fault) {
         let pending = std::mem::take(&mut *self.pending.lock());
         for replied in pending.into_iter().filter_map(|call| call.replied) {
-            let _ = replied.send(Err(Fault::Lost(error.clone())));
+            let _ = replied.send(Err(fault.clone()));
         }
     }
 
@@ -272,6 +276,12 @@ impl<'c> Connection<'c> {
                 (self.on_event)(path);
             }
             return Ok(());
+        }
+        if error == code::UNIMPLEMENTED {
+            // Before it answers what came earlier, and then it closes the connection: what is
+            // pending would be asked again in vain, and cut off by the next request of this kind.
+            self.answer_all(&Fault::Refused(error));
+            return Err("it is too old");
         }
         if zxid > 0 {
             (self.on_zxid)(zxid);

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
 
 use crate::connection::message;
-use crate::errors::{code, not_serving, of_code};
+use crate::errors::{not_serving, of_code};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
 use crate::url::Settings;
 use crate::wire::{self, GivenSession, NodeRequest};
@@ -133,13 +133,8 @@ async fn exchange(
     dialed.write.write_all(&framed).await.map_err(failed)?;
     dialed.write.flush().await.map_err(failed)?;
     loop {
-        let reply = message(&mut dialed.read).await.map_err(|error| {
-            // A server that refuses a user closes the connection after its reply, or before.
-            match number == wire::AUTH {
-                true => of_code(code::AUTH_FAILED, &server),
-                false => failed(error),
-            }
-        })?;
+        // Who refuses a user says so. A server that is killed, or loses its majority, does not.
+        let reply = message(&mut dialed.read).await.map_err(failed)?;
         match wire::header(&reply) {
             Some(header) if header.number != number => {}
             Some(header) if header.error == 0 => return Ok(()),

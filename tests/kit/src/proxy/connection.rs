@@ -18,6 +18,8 @@ const CHUNK: usize = 16 * 1024;
 /// The number of chunks under way in one direction. Beyond that, the sender is slowed down, as in a
 /// network.
 const UNDER_WAY: usize = 64;
+/// Before a server that does not listen is asked again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Passes bytes both ways until both directions have ended or the connection is cut.
 pub(super) async fn serve(
@@ -28,7 +30,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     client.set_nonblocking(true)?;
     let client = TcpStream::from_std(client)?;
-    let server = TcpStream::connect(target).await?;
+    let server = reach(target, network).await?;
     // Otherwise the proxy would add its own delays.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -63,6 +65,16 @@ pub(super) async fn serve(
         tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await?;
     }
     Ok(())
+}
+
+async fn reach(target: SocketAddr, network: &Network) -> io::Result<TcpStream> {
+    let by = Instant::now() + network.state.borrow().patience;
+    loop {
+        match TcpStream::connect(target).await {
+            Err(_) if Instant::now() < by => tokio::time::sleep(PAUSE).await,
+            connected => return connected,
+        }
+    }
 }
 
 /// One direction of a connection.

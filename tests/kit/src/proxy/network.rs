@@ -35,6 +35,8 @@ pub(super) struct State {
     /// stream of bytes has no gaps.
     pub(super) deaf: BTreeSet<u64>,
     pub(super) refuse: bool,
+    /// For how long a server that does not listen is asked again, for each connection.
+    pub(super) patience: Duration,
     pub(super) cut_after: Option<CutAfter>,
     /// The connections that were not cut and have not ended.
     pub(super) open: BTreeSet<u64>,
