@@ -31,7 +31,7 @@ super::without_a_queue!(
 );
 
 const LONG: Duration = Duration::from_secs(60);
-const SHORT: Duration = Duration::from_millis(700);
+const SHORT: Duration = Duration::from_millis(1500);
 
 async fn named(store: &Backend, name: &str) -> LockClient {
     store.builder().name(name).connect().await.unwrap()
