@@ -29,7 +29,7 @@ use crate::observe::Observer;
 /// # Default
 /// - no URL: it must be given
 /// - layout: this library's own
-/// - namespace `lock`, and in another layout none
+/// - namespace `lock`, and in the layouts of other libraries but Curator's none
 /// - name `host:pid`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
@@ -128,7 +128,7 @@ impl LockClientBuilder {
     /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. At most 128 bytes of
     /// UTF-8. With any other, connecting is [`LockError::Config`](crate::LockError::Config). The
     /// empty namespace shares names with existing `SET NX` code. In the URL: `?namespace=shop`.
-    /// Default: `lock`, and none in another [`layout`](Self::layout).
+    /// Default: `lock`; in another [`layout`](Self::layout) than Curator's, none.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self

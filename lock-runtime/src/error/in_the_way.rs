@@ -95,8 +95,8 @@ impl KeyKind {
         match self {
             // Its holder may be at work.
             Self::OtherLayout(_) => {
-                "if it is a lock of another library, use its layout, or else another key or \
-                 namespace; while its holder may be at work, do not delete it"
+                "choose another key or namespace, or a client with the layout and version of that \
+                 lock; while its holder may be at work, do not delete it"
             }
             _ => "choose another key or namespace, or delete it there",
         }

@@ -49,10 +49,10 @@ impl fmt::Debug for Login {
 /// How a client gets into its servers, beside the URL.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// User and password, unless the URL has them. Default: none.
+    /// User and password. An error if the URL has them, too. Default: the URL's.
     pub login: Login,
-    /// A provider of user and password, instead of both. Default: none. An engine whose sessions
-    /// keep their users refuses it.
+    /// A provider of user and password. An error beside a user of the URL or of `login`, and on an
+    /// engine whose sessions keep their users. Default: none.
     pub provider: Option<CredentialsProvider>,
     /// Whom to trust over TLS. Default: TLS if the URL asks for it, and what the system trusts.
     #[cfg(feature = "tls")]
@@ -86,7 +86,22 @@ impl fmt::Debug for User {
     }
 }
 
+/// The error of a provider beside a user or password of the URL or the builder.
+#[must_use]
+pub fn given_twice() -> ConfigError {
+    ConfigError::new(
+        "`credentials` provides user and password, and the builder or the store's URL has them as \
+         well; leave one of them out",
+    )
+}
+
 impl Login {
+    /// Whether it says anything.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.username.is_some() || self.password.is_some()
+    }
+
     /// The user of the URL, or this one, for an engine whose users all have passwords. `None`:
     /// nobody.
     ///

@@ -55,8 +55,8 @@ impl Layout {
     #[must_use]
     pub fn refused_by(self, engine: &str) -> ConfigError {
         ConfigError::new(format!(
-            "the layout `{self}` is not on this engine, {engine}; leave it out, or use the store \
-             in which the other library keeps its locks"
+            "{engine} has no layout `{self}`; connect to the store in which the other library \
+             keeps its locks, and leave `layout` out only if no other library uses these locks"
         ))
     }
 }

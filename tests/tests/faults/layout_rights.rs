@@ -79,7 +79,15 @@ async fn tour(server: &RedisServer, client: &LockClient, row: &str) -> Result<()
             use_lock(server, client, || client.lock("k").fair()).await?;
             let nested = client.lock("k").acquire().await?;
             let fenced = client.lock("k").fenced();
-            nested.scope(fenced.run(async {})).await
+            nested.scope(fenced.run(async {})).await?;
+            // A lock of another version is no less to be told from what may be deleted.
+            let other = "redis.call('SELECT', 1)
+                redis.call('HSET', KEYS[1], '0b5e0de8-4f3c-4a5e-9f57-a2b1c3d4e5f6:1', 'x')";
+            server.command(&["EVAL", other, "1", "k"]).await;
+            let told = client.lock("k").acquire().await.unwrap_err().to_string();
+            assert!(told.contains("in a form that this version"), "{told}");
+            server.command(&["FLUSHALL"]).await;
+            Ok(())
         }
         REDISSON_SHARES => {
             let limit = [

@@ -250,38 +250,38 @@ async fn a_reader_of_another_version_reads_on_when_ours_has_ended() {
 async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
     for (url, layout, why) in [
         ("redis://h?layout=redissson", None, "`redisson`"),
-        ("redis://h?layout=curator", None, "not on this engine"),
-        ("redis://h", Some(Layout::Curator), "not on this engine"),
-        ("memory:", Some(Layout::Curator), "not on this engine"),
+        ("redis://h?layout=curator", None, "has no layout"),
+        ("redis://h", Some(Layout::Curator), "has no layout"),
+        ("memory:", Some(Layout::Curator), "has no layout"),
         (
             "postgres://u:p@h/d?layout=curator",
             None,
-            "not on this engine",
+            "has no layout",
         ),
         (
             "sqlite:///tmp/none?layout=curator",
             None,
-            "not on this engine",
+            "has no layout",
         ),
-        ("etcd://h", Some(Layout::Curator), "not on this engine"),
-        ("memory:", Some(Layout::Redisson), "not on this engine"),
-        ("memory:?layout=redisson", None, "not on this engine"),
+        ("etcd://h", Some(Layout::Curator), "has no layout"),
+        ("memory:", Some(Layout::Redisson), "has no layout"),
+        ("memory:?layout=redisson", None, "has no layout"),
         (
             "postgres://u:p@h/d?layout=redisson",
             None,
-            "not on this engine",
+            "has no layout",
         ),
         (
             "sqlite:///tmp/none?layout=redisson",
             None,
-            "not on this engine",
+            "has no layout",
         ),
-        ("etcd://h?layout=redisson", None, "not on this engine"),
-        ("zookeeper://h?layout=redisson", None, "not on this engine"),
+        ("etcd://h?layout=redisson", None, "has no layout"),
+        ("zookeeper://h?layout=redisson", None, "has no layout"),
         (
             "zookeeper://h",
             Some(Layout::Redisson),
-            "not on this engine",
+            "has no layout",
         ),
     ] {
         let mut builder = LockClient::builder().url(url);
@@ -298,5 +298,5 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
         .layout(Layout::Redisson)
         .connect_lazy()
         .unwrap_err();
-    assert!(error.to_string().contains("not on this engine"), "{error}");
+    assert!(error.to_string().contains("has no layout"), "{error}");
 }

@@ -73,9 +73,8 @@ pub(super) async fn attend<E: EngineQueue + EngineMail>(
 
 /// Listens for messages, or collects what has come, in a task.
 fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
-    let (engine, me) = (Arc::clone(me), me);
-    me.clock.spawn(async move {
-        let me = engine;
+    let (me, clock) = (Arc::clone(me), me.clock.clone());
+    clock.spawn(async move {
         let Some(live) = me.connecting().live_now() else {
             return;
         };
@@ -85,8 +84,11 @@ fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
         };
         if let Err(OperationFault::Refused(why)) = minded {
             let error = E::refusal(Some(why), me.connecting().server());
-            let why = error.detail();
-            tracing::debug!(why, "no messages from other clients can be heard");
+            tracing::warn!(
+                %error,
+                "messages of other clients can't be read: their errors do not name this client, \
+                 and `revoke` does not reach it"
+            );
         }
     });
 }

@@ -42,7 +42,7 @@ impl Deref for EtcdEngine {
 
 impl fmt::Debug for EtcdEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("EtcdStore");
+        let mut debug = f.debug_struct("EtcdEngine");
         debug.field("server", &self.settings.server);
         debug.field("namespace", &self.namespace);
         debug.finish_non_exhaustive()

@@ -69,12 +69,11 @@ fn user(
     access: &Access,
 ) -> Result<Option<User>, ConfigError> {
     let example = "etcd://user:password@host:2379/prefix";
-    match access.login.user(in_url, example)? {
-        Some(_) if access.provider.is_some() => Err(ConfigError::new(
-            "user and password are given by `credentials` and elsewhere; leave one of them out",
-        )),
-        user => Ok(user),
+    let is_in_url = in_url.0.is_some() || in_url.1.is_some();
+    if access.provider.is_some() && (is_in_url || access.login.is_given()) {
+        return Err(lock_store::given_twice());
     }
+    access.login.user(in_url, example)
 }
 
 /// Any text is a name to etcd.

@@ -53,10 +53,7 @@ pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
     };
     match servers.iter().any(is_somebody) {
         false => Ok(()),
-        true => Err(ConfigError::new(
-            "`credentials` provides user and password, and the builder or the store's URL has them \
-             as well; leave one of them out",
-        )),
+        true => Err(lock_store::given_twice()),
     }
 }
 

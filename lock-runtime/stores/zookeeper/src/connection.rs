@@ -281,7 +281,7 @@ impl<'c> Connection<'c> {
             // Before it answers what came earlier, and then it closes the connection: what is
             // pending would be asked again in vain, and cut off by the next request of this kind.
             self.answer_all(&Fault::Refused(error));
-            return Err("it is too old");
+            return Err("it is older than ZooKeeper 3.5");
         }
         if zxid > 0 {
             (self.on_zxid)(zxid);

@@ -43,7 +43,7 @@ impl Deref for ZooKeeperEngine {
 
 impl fmt::Debug for ZooKeeperEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("ZooKeeperStore");
+        let mut debug = f.debug_struct("ZooKeeperEngine");
         debug.field("server", &self.settings.server);
         debug.field("namespace", &self.namespace);
         debug.finish_non_exhaustive()

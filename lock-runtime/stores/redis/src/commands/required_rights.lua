@@ -23,7 +23,7 @@ elseif ARGV[2] == 'timestamp' then
 elseif ARGV[2] == 'redisson' then
   try({
     {'TIME'}, {'PTTL', key}, {'PEXPIRE', key, 1}, {'TYPE', key}, {'EXISTS', key}, {'HLEN', key},
-    {'HKEYS', key}, {'HGET', key, ''}, {'HEXISTS', key, ''}, {'HGETALL', key}, {'HDEL', key, ''},
+    {'HSCAN', key, 0}, {'HGET', key, ''}, {'HEXISTS', key, ''}, {'HGETALL', key}, {'HDEL', key, ''},
     {'LINDEX', key, 0}, {'LLEN', key}, {'LRANGE', key, 0, 0}, {'LREM', key, 0, ''}, {'LPOP', key},
     {'ZADD', key, 'XX', 1, ''}, {'ZREM', key, ''}, {'ZSCORE', key, ''}, {'ZCARD', key},
     {'PUBSUB', 'NUMSUB', channel},

@@ -43,7 +43,7 @@ pub(crate) fn check(
             ),
             _ => Ok(()),
         },
-        _ => refused("is not on this engine; leave it out"),
+        _ => Err(layout.refused_by("Redis")),
     }
 }
 

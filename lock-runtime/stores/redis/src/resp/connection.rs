@@ -144,7 +144,7 @@ impl RespConnection {
             }
             let number = queue.add(&command, Some((answered, channel.to_owned())), limits);
             if answered == "sunsubscribe" {
-                queue.add_behind_end();
+                queue.add_ping_behind_end();
             }
             self.shared.write(queue, limits.as_ref());
             number

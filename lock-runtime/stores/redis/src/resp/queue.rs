@@ -153,10 +153,11 @@ impl RequestQueue {
         self.add_awaited(command, None, None);
     }
 
-    /// Adds what tells two cases apart. A node that loses a slot ends its subscriptions of itself,
-    /// in the words of the reply to a `SUNSUBSCRIBE`, and then refuses that as `MOVED`. Nobody
-    /// refuses a `PING` so.
-    pub(super) fn add_behind_end(&mut self) {
+    /// Adds a `PING` behind a `SUNSUBSCRIBE`. A node that loses a slot first ends the subscription
+    /// itself, with the message that also answers a `SUNSUBSCRIBE`, and then refuses the
+    /// `SUNSUBSCRIBE` as `MOVED`. So a `MOVED` where the `PING` is to be answered is about the
+    /// `SUNSUBSCRIBE`.
+    pub(super) fn add_ping_behind_end(&mut self) {
         self.add_unawaited(&Command::new("PING"));
         if let Some(last) = self.awaited.back_mut() {
             last.is_behind_end = true;
@@ -396,7 +397,7 @@ mod tests {
             let mut queue = RequestQueue::new(None, Duration::from_millis(500));
             let (command, mut wakers) = (Command::new("X"), Vec::new());
             queue.add(&command, Some(("sunsubscribe", "c".to_owned())), None);
-            queue.add_behind_end();
+            queue.add_ping_behind_end();
             let next = queue.add(&command, None, None);
             for reply in replies {
                 let is_taken = match reply {

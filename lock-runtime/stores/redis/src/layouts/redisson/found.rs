@@ -13,7 +13,7 @@ use crate::wire::{Reply, WrongType, remaining};
 
 /// A hash of which a field is a holder's, and which is neither of the locks that are hashes.
 const UNKNOWN_FORM: &str =
-    "a lock of Redisson in a form that is not known here, of another version or kind,";
+    "a lock of Redisson in a form that this version can't read,";
 
 /// A key as the script describes it.
 struct Described {
