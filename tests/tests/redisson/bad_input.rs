@@ -253,36 +253,16 @@ async fn a_layout_that_is_none_or_elsewhere_is_a_config_error() {
         ("redis://h?layout=curator", None, "has no layout"),
         ("redis://h", Some(Layout::Curator), "has no layout"),
         ("memory:", Some(Layout::Curator), "has no layout"),
-        (
-            "postgres://u:p@h/d?layout=curator",
-            None,
-            "has no layout",
-        ),
-        (
-            "sqlite:///tmp/none?layout=curator",
-            None,
-            "has no layout",
-        ),
+        ("postgres://u:p@h/d?layout=curator", None, "has no layout"),
+        ("sqlite:///tmp/none?layout=curator", None, "has no layout"),
         ("etcd://h", Some(Layout::Curator), "has no layout"),
         ("memory:", Some(Layout::Redisson), "has no layout"),
         ("memory:?layout=redisson", None, "has no layout"),
-        (
-            "postgres://u:p@h/d?layout=redisson",
-            None,
-            "has no layout",
-        ),
-        (
-            "sqlite:///tmp/none?layout=redisson",
-            None,
-            "has no layout",
-        ),
+        ("postgres://u:p@h/d?layout=redisson", None, "has no layout"),
+        ("sqlite:///tmp/none?layout=redisson", None, "has no layout"),
         ("etcd://h?layout=redisson", None, "has no layout"),
         ("zookeeper://h?layout=redisson", None, "has no layout"),
-        (
-            "zookeeper://h",
-            Some(Layout::Redisson),
-            "has no layout",
-        ),
+        ("zookeeper://h", Some(Layout::Redisson), "has no layout"),
     ] {
         let mut builder = LockClient::builder().url(url);
         if let Some(layout) = layout {

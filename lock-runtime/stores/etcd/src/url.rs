@@ -24,7 +24,7 @@ pub(crate) struct Settings {
 
 /// Unless the URL says it.
 const SESSION: Duration = Duration::from_secs(5);
-/// No server grants less.
+/// Less is a mistake: a server grants two seconds at least.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Longer ones are mistakes.
 const LONGEST: Duration = Duration::from_secs(60 * 60);

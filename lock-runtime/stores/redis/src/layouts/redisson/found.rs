@@ -1,5 +1,6 @@
 //! What a key holds, and its end by force.
 
+use lock_store::rules::MOST_HOLDERS;
 use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits, StoreError};
 use redis::{FromRedisValue, Value};
 
@@ -12,8 +13,7 @@ use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, remaining};
 
 /// A hash of which a field is a holder's, and which is neither of the locks that are hashes.
-const UNKNOWN_FORM: &str =
-    "a lock of Redisson in a form that this version can't read,";
+const UNKNOWN_FORM: &str = "a lock of Redisson in a form that this version can't read,";
 
 /// A key as the script describes it.
 struct Described {
@@ -129,7 +129,7 @@ impl RedissonStore {
         Ok(described.map(|described| {
             let found = described.filter(Described::is_lock)?;
             let holders = found.holders.into_iter().map(|(holder, _)| holder);
-            Some(holders.take(1000).collect())
+            Some(holders.take(MOST_HOLDERS).collect())
         }))
     }
 
