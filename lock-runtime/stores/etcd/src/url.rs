@@ -16,7 +16,6 @@ pub(crate) struct Settings {
     /// How long a session lasts without its client, as asked for.
     pub(crate) session: Duration,
     pub(crate) user: Option<User>,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no TLS"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
     pub(crate) server: String,
