@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lock_runtime::LockError;
+use lock_runtime::{Layout, LockError};
 use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually};
 
 use crate::{LONG, children, client, worker};
@@ -22,7 +22,10 @@ async fn behind_a_proxy() -> (ZooKeeperEnsemble, Proxy) {
 #[tokio::test]
 async fn a_hold_is_over_for_its_client_before_the_server_ends_the_session() {
     let (servers, proxy) = behind_a_proxy().await;
-    for (times, known) in [OPTIONS, "?session=3s"].into_iter().enumerate() {
+    // Where the tick is not known, half of the session is taken off: what is left is what a slow
+    // machine may take for an answer.
+    let longer = Duration::from_secs(6);
+    for (known, session) in [(OPTIONS, SESSION), ("?session=6s", longer)] {
         let url = servers.url_at(&[proxy.addr().port()], known);
         let cut_off = client(&url).await;
         let guard = cut_off.lock("k").acquire().await.unwrap();
@@ -37,12 +40,11 @@ async fn a_hold_is_over_for_its_client_before_the_server_ends_the_session() {
         guard.lost().await;
         let after = frozen.elapsed();
         assert_eq!(children(&servers, "k").await, 1, "{known}: after {after:?}");
-        assert!(!guard.is_held() && after < SESSION, "{known}: {after:?}");
+        assert!(!guard.is_held() && after < session, "{known}: {after:?}");
         let other = client(&servers.url(OPTIONS)).await;
         drop(other.lock("k").acquire().await.unwrap());
         proxy.thaw();
         drop(guard);
-        assert!(times < 2);
         eventually("nothing is left", async || {
             children(&servers, "k").await == 0
         })
@@ -175,4 +177,23 @@ async fn what_is_kept_after_a_release_ends_in_time_although_its_client_is_gone()
     let took = released.elapsed();
     // It counts from when the other has seen it.
     assert!(took > keep - keep / 10 && took < 3 * keep, "{took:?}");
+}
+
+/// As Curator makes nodes, or an operator: without data. It gets the base of the tokens.
+#[tokio::test]
+async fn a_namespace_whose_node_is_there_and_empty_has_tokens() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let first = client(&servers.url("?namespace=shop")).await;
+    let curator = first.with_layout(Layout::Curator);
+    curator.lock("a").run(async {}).await.unwrap();
+    let made = format!("{}/byhand", servers.chroot());
+    servers.session().await.create(&made, b"").await;
+    let second = client(&servers.url("?namespace=byhand")).await;
+    for one in [&first, &second] {
+        let held = one.lock("b").fenced().acquire().await.unwrap();
+        let token = held.fencing_token().unwrap();
+        held.release().await.unwrap();
+        let held = one.lock("b").fenced().acquire().await.unwrap();
+        assert!(held.fencing_token().unwrap() > token);
+    }
 }
