@@ -35,6 +35,6 @@ pub use listing::Listing;
 pub use members::{ResolvedHost, SessionMembers};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
 pub use own_requests::{EndedRequest, HandOver, OwnPart, OwnRequest, OwnRequests, PlacedRequest};
-pub use servers::EngineServers;
+pub use servers::{EngineServers, at_some_address};
 pub use store::{OrderedStore, WholeEngine};
 pub use waiting::{EngineQueue, look};

@@ -1,15 +1,23 @@
 //! What the servers say about themselves.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::engine::OrderedEngine;
-use super::fault::{LiveConnection, silent};
+use super::fault::{LiveConnection, gone, silent};
+use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::health::{Finding, ServerHealth};
 use crate::instant::Instant;
 use crate::server_url::Host;
+use crate::staggered::Staggered;
+
+/// Within this time all addresses of a server's name are tried.
+const ALL_TRIED: Duration = Duration::from_secs(1);
 
 /// How servers are asked about themselves.
 pub trait EngineServers: OrderedEngine {
@@ -31,6 +39,34 @@ pub trait EngineServers: OrderedEngine {
 
     /// What a server has said about itself.
     fn describe(health: &mut ServerHealth, said: &Self::Said);
+}
+
+/// A connection to one of the addresses that a server's name has: a silent one keeps no other from
+/// being tried.
+///
+/// # Errors
+/// For a name that has none, and where none can be connected to.
+pub async fn at_some_address<S, F>(
+    server: &str,
+    found: io::Result<impl Iterator<Item = SocketAddr>>,
+    clock: &Clock,
+    connect: impl Fn(SocketAddr) -> F,
+) -> Result<(SocketAddr, S), StoreError>
+where
+    F: Future<Output = io::Result<S>>,
+{
+    let failed = |error: io::Error| gone(server, &error.to_string());
+    let addresses = found.map_err(failed)?.collect();
+    let attempt = |address| {
+        let connected = connect(address);
+        async move { Ok((address, connected.await?)) }
+    };
+    let staggered = Staggered::default();
+    let connected = staggered.connect(addresses, ALL_TRIED, clock, attempt);
+    connected.await.map_err(|mut errors: Vec<io::Error>| {
+        let none = || gone(server, "its name has no address");
+        errors.pop().map_or_else(none, failed)
+    })
 }
 
 /// Asks all servers, at once.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use lock_store::ordered::{EngineServers, gone};
+use lock_store::ordered::{EngineServers, at_some_address};
 use lock_store::{Clock, Finding, Host, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
@@ -117,16 +117,9 @@ async fn ask(
     token: Option<HeaderValue>,
 ) -> Result<MemberSaid, StoreError> {
     let server = host.to_string();
-    let failed = |error: std::io::Error| gone(&server, &error.to_string());
-    let mut found = lookup_host((host.name.clone(), host.port))
-        .await
-        .map_err(failed)?;
-    let none = || gone(&server, "its name has no address");
-    let address = found.next().ok_or_else(none)?;
-    let stream = transport
-        .connect(&host.name, address, true)
-        .await
-        .map_err(failed)?;
+    let found = lookup_host((host.name.clone(), host.port)).await;
+    let connect = |address| transport.connect(&host.name, address, true);
+    let (address, stream) = at_some_address(&server, found, &clock, connect).await?;
     let handshake = h2::client::handshake(stream).await;
     let (send, connection) = handshake.map_err(|_| strange(&server))?;
     let driven = clock.handle().spawn(async move {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{EngineServers, gone};
-use lock_store::{Finding, Host, Role, ServerHealth, StoreError};
+use lock_store::ordered::{EngineServers, at_some_address, gone};
+use lock_store::{Clock, Finding, Host, Role, ServerHealth, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
 
@@ -31,7 +31,7 @@ impl EngineServers for ZooKeeperEngine {
         _: &Live,
         host: Host,
     ) -> impl Future<Output = Result<String, StoreError>> + Send + use<> {
-        ask(self.transport.clone(), host)
+        ask(self.clock.clone(), self.transport.clone(), host)
     }
 
     async fn about_session(&self, live: &Arc<Live>) -> Vec<Finding> {
@@ -51,18 +51,12 @@ impl EngineServers for ZooKeeperEngine {
     }
 }
 
-async fn ask(transport: Transport, host: Host) -> Result<String, StoreError> {
+async fn ask(clock: Clock, transport: Transport, host: Host) -> Result<String, StoreError> {
     let server = host.to_string();
     let failed = |error: std::io::Error| gone(&server, &error.to_string());
-    let mut found = lookup_host((host.name.clone(), host.port))
-        .await
-        .map_err(failed)?;
-    let none = || gone(&server, "its name has no address");
-    let address = found.next().ok_or_else(none)?;
-    let (read, mut write) = transport
-        .connect(&host.name, address)
-        .await
-        .map_err(failed)?;
+    let found = lookup_host((host.name.clone(), host.port)).await;
+    let connect = |address| transport.connect(&host.name, address);
+    let (_, (read, mut write)) = at_some_address(&server, found, &clock, connect).await?;
     write.write_all(QUESTION).await.map_err(failed)?;
     write.flush().await.map_err(failed)?;
     let mut answer = Vec::new();
