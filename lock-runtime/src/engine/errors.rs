@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use lock_store::{LockKey, StoreError, StoreErrorKind};
 
-use crate::error::LockError;
+use crate::error::{KeyKind, LockError};
 
 pub(super) fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockError {
+    if source.kind() == StoreErrorKind::Foreign {
+        return LockError::key_conflict(source.detail(), KeyKind::NoLock);
+    }
     LockError::Unavailable {
         key: key.cloned(),
         source,

@@ -27,6 +27,8 @@ pub struct Capabilities {
     pub exact_rate: Ability,
     /// Latches.
     pub latch: Ability,
+    /// Keys that stay taken for a while after their release.
+    pub kept: Ability,
     /// Keys of different [namespaces](crate::LockKey::namespace). Without it, clients can use only
     /// the namespace that the store was opened with. All keys of a
     /// [`release`](crate::Store::release) or an [`acquire_all`](crate::Store::acquire_all) are of
@@ -145,6 +147,7 @@ impl Capabilities {
             rate: Ability::Yes,
             exact_rate: Ability::Yes,
             latch: Ability::Yes,
+            kept: Ability::Yes,
             namespaces: true,
             token_window: true,
             leases: LeaseLimits::new(MIN_LEASE..=MAX_LEASE, "give another time"),
@@ -219,6 +222,7 @@ impl Capabilities {
             }
             Wish::Lease(lease) => ("the lease", lease),
             Wish::Kept(Duration::ZERO) => return None,
+            Wish::Kept(_) if self.kept != Ability::Yes => return self.kept.refusal(),
             Wish::Kept(keep) => ("`hold_at_least`", keep),
         };
         let (shortest, longest) = (self.leases.range.start(), self.leases.range.end());

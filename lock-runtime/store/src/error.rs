@@ -76,6 +76,9 @@ pub enum StoreErrorKind {
     /// Another version of this library is in use at the store, and the two do not understand each
     /// other. Not tried again.
     OtherVersion,
+    /// What the store has beside its locks, as for their tokens, is another program's. The text is
+    /// its name there, and nothing else: users get a `KeyConflict` of it. Not tried again.
+    Foreign,
 }
 
 impl StoreErrorKind {
@@ -94,6 +97,7 @@ impl StoreErrorKind {
             Self::Contended => "contended",
             Self::Misconfigured => "misconfigured",
             Self::OtherVersion => "other_version",
+            Self::Foreign => "foreign",
         }
     }
 
@@ -109,7 +113,11 @@ impl StoreErrorKind {
             | Self::Loading
             | Self::NotReplicated
             | Self::Contended => true,
-            Self::Denied | Self::Refused | Self::Misconfigured | Self::OtherVersion => false,
+            Self::Denied
+            | Self::Refused
+            | Self::Misconfigured
+            | Self::OtherVersion
+            | Self::Foreign => false,
         }
     }
 }
@@ -225,6 +233,10 @@ impl fmt::Display for StoreError {
                 "try again, or wait for longer",
             ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
+            StoreErrorKind::Foreign => (
+                "another program has a part of it",
+                "choose another namespace",
+            ),
             StoreErrorKind::OtherVersion => (
                 "another version of lock-runtime is in use there",
                 "use the newer one in all processes, after all older ones have ended",

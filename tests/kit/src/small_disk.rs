@@ -8,6 +8,8 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient, LockError};
 use tempfile::TempDir;
 
+use crate::packages::left_out;
+
 /// A small file system in memory, which is unmounted with this value.
 #[derive(Debug)]
 pub struct SmallDisk {
@@ -16,10 +18,11 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// A disk of this many bytes. `None`, with a word about it, for a user who may mount none.
+    /// A disk of this many bytes. `None`, and the test is [`left_out`], for a user who may mount
+    /// none.
     ///
     /// # Panics
-    /// If there can be no temporary folder.
+    /// If there can be no temporary folder, and as [`left_out`] does.
     #[must_use]
     pub fn mounted(bytes: usize) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -30,7 +33,7 @@ impl SmallDisk {
         if mounted.is_ok_and(|status| status.success()) {
             return Some(Self { folder, bytes });
         }
-        println!("this user may mount no file system, so that no disk is full");
+        left_out("this user may mount no file system, so that no disk is full");
         None
     }
 

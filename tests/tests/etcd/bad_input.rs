@@ -58,6 +58,11 @@ async fn without_a_majority_it_is_said_in_time() {
     servers.kill_member((leader + 2) % 3);
     let error = refused(LockClient::builder().url(servers.url(""))).await;
     assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    let said = error.to_string();
+    assert!(
+        said.contains("majority") || said.contains("leader"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -93,6 +98,31 @@ async fn keys_of_others_are_a_conflict_and_stay_as_they_are() {
     let mut expected = theirs.map(|(key, value)| (key.to_owned(), value.to_owned()));
     expected.sort();
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_base_of_another_program_is_a_conflict_by_its_name_and_stays_as_it_is() {
+    let servers = EtcdCluster::one().await;
+    let gateway = servers.gateway().await;
+    let base = format!("{}/lock/%/base", servers.prefix());
+    gateway.put(&base, "somebody's").await.unwrap();
+    let client = client(&servers.url("")).await;
+    let semaphore = client.semaphore("part", 2);
+    for request in [
+        client.lock("k").fenced(),
+        client.multi_lock(["k", "l"]).fenced(),
+        semaphore.permit().fenced(),
+    ] {
+        let error = request.acquire().await.map(drop).unwrap_err();
+        assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        assert!(error.to_string().contains(&base), "{error}");
+    }
+    eventually("what was asked for is undone", async || {
+        servers.locks().await.is_empty()
+    })
+    .await;
+    let found = gateway.below(&base).await.unwrap();
+    assert_eq!(found, [(base, "somebody's".to_owned())]);
 }
 
 #[tokio::test]

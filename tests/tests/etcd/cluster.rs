@@ -35,15 +35,40 @@ async fn a_compaction_takes_no_news_from_those_who_wait() {
     }
 }
 
-#[tokio::test]
-async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
+async fn with_a_small_quota() -> EtcdCluster {
+    let quota = ["--quota-backend-bytes", "4194304"];
     let options = EtcdOptions {
-        arguments: ["--quota-backend-bytes", "4194304"]
-            .map(str::to_owned)
-            .to_vec(),
+        arguments: quota.map(str::to_owned).to_vec(),
         ..EtcdOptions::default()
     };
-    let servers = EtcdCluster::of(1, options).await;
+    EtcdCluster::of(1, options).await
+}
+
+#[tokio::test]
+async fn a_quota_near_its_limit_is_told_while_locks_are_still_granted() {
+    let servers = with_a_small_quota().await;
+    let client = client(&servers.url("")).await;
+    let is_told = async |text: &str| {
+        let health = client.health().await.unwrap();
+        let mut findings = health.servers[0].findings.iter().map(ToString::to_string);
+        findings.any(|finding| finding.contains(text))
+    };
+    assert!(!is_told("of its quota are used").await);
+    let gateway = servers.gateway().await;
+    // Three quarters of the quota, and then until 80 % are written to disk, which comes later.
+    let filling = "x".repeat(16 << 10);
+    let mut puts = 0;
+    while puts < 192 || !is_told("of its quota are used").await {
+        gateway.put("t0/much", &filling).await.unwrap();
+        puts += 1;
+    }
+    assert!(!is_told("NOSPACE").await);
+    client.lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_quota_is_told_by_its_name_and_all_goes_on_when_there_is_room() {
+    let servers = with_a_small_quota().await;
     let client = client(&servers.url("")).await;
     let guard = client.lock("held").acquire().await.unwrap();
     let gateway = servers.gateway().await;

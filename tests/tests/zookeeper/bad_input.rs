@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession};
+use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
 use crate::{LONG, client, maven_jars};
 
@@ -227,6 +227,38 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     );
     assert_eq!(session.children(&data).await.len(), 0);
     assert_eq!(session.children(&child).await, ["somebodys"]);
+}
+
+#[tokio::test]
+async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_it_is() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let theirs = format!("{}/theirs", servers.chroot());
+    let mut session = servers.session().await;
+    session.create(&theirs, b"somebody's").await;
+    let client = client(&servers.url("?namespace=theirs")).await;
+    let semaphore = client.semaphore("part", 2);
+    for request in [
+        client.lock("k").fenced(),
+        client.multi_lock(["k", "l"]).fenced(),
+        semaphore.permit().fenced(),
+    ] {
+        let error = request.acquire().await.map(drop).unwrap_err();
+        assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        assert!(error.to_string().contains(&theirs), "{error}");
+    }
+    assert_eq!(
+        session.data(&theirs).await.as_deref(),
+        Some(&b"somebody's"[..])
+    );
+    for key in ["k", "l", "part"] {
+        eventually("what was asked for is undone", async || {
+            session
+                .children(&format!("{theirs}/{key}"))
+                .await
+                .is_empty()
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Curator's `InterProcessMutex` from Maven, and `layout=curator`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient, LockError};
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble, left_out};
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble, eventually, left_out};
 
-use crate::{maven_jars, worker};
+use crate::{LONG, children, client, maven_jars, worker};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/curator");
 
@@ -15,6 +15,25 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/curator");
 fn jars() -> Option<PathBuf> {
     let has_compiler = Command::new("javac").arg("-version").output().is_ok();
     has_compiler.then(|| maven_jars("curator"))?
+}
+
+/// A process in which this number of threads take Curator's mutex, and keep it for a while.
+async fn curator(
+    servers: &ZooKeeperEnsemble,
+    jars: &Path,
+    [threads, runs, stays]: [u64; 3],
+) -> ChildProcess {
+    let path = format!("{}/lock/k", servers.chroot());
+    let hosts = format!("127.0.0.1:{}", servers.ports()[0]);
+    let classpath = format!("{}/*", jars.display());
+    let source = format!("{FOLDER}/CuratorWorker.java");
+    let [threads, runs, stays] = [threads, runs, stays].map(|number| number.to_string());
+    let arguments = [
+        "-Xmx128m", "-cp", &classpath, &source, &hosts, &path, &threads, &runs, &stays,
+    ];
+    let mut curator = ChildProcess::start("java", &arguments);
+    curator.wait_within(LONG, "connected").await;
+    curator
 }
 
 /// From, to, and whether it is Curator's.
@@ -45,17 +64,7 @@ async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
     let millis = (seconds * 1000).to_string();
     let servers = ZooKeeperEnsemble::one().await;
     let url = servers.url("?tick=500ms&layout=curator");
-    let path = format!("{}/lock/k", servers.chroot());
-    let hosts = format!("127.0.0.1:{}", servers.ports()[0]);
-    let classpath = format!("{}/*", jars.display());
-    let source = format!("{FOLDER}/CuratorWorker.java");
-    let arguments = [
-        "-Xmx128m", "-cp", &classpath, &source, &hosts, &path, "3", &millis,
-    ];
-    let mut curator = ChildProcess::start("java", &arguments);
-    curator
-        .wait_within(Duration::from_secs(60), "connected")
-        .await;
+    let mut curator = curator(&servers, &jars, [3, seconds * 1000, 2]).await;
     let mut ours = [worker(&url).await, worker(&url).await];
     for worker in &mut ours {
         worker.send(&format!("contend k 2 {millis} stays=2"));
@@ -80,6 +89,57 @@ async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
         turns.windows(2).filter(|pair| follows(pair)).count()
     };
     assert!(follows(true, false) > 5 && follows(false, true) > 5);
+}
+
+#[tokio::test]
+async fn a_dead_holder_of_either_side_ends_with_its_session_for_the_other() {
+    let Some(jars) = jars() else {
+        left_out("it needs Maven and a compiler for Java");
+        return;
+    };
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("?tick=500ms&session=3s&layout=curator");
+    let client = client(&url).await;
+    // It keeps the lock for as long as it lives.
+    let mut theirs = curator(&servers, &jars, [1, 1, 3_600_000]).await;
+    theirs.wait_for("holds").await;
+    let waiter = tokio::spawn(client.lock("k").acquire());
+    eventually("it waits", async || children(&servers, "k").await == 2).await;
+    theirs.kill();
+    let guard = tokio::time::timeout(LONG, waiter).await.unwrap().unwrap();
+    guard.unwrap().release().await.unwrap();
+    let mut ours = worker(&url).await;
+    ours.send("hold 1 k renew");
+    ours.wait_for("held").await;
+    let mut theirs = curator(&servers, &jars, [1, 1, 1]).await;
+    eventually("it waits", async || children(&servers, "k").await == 2).await;
+    ours.kill();
+    theirs.wait_within(LONG, "holds").await;
+}
+
+/// Curator needs no part in it: to it, our children are as its own.
+#[tokio::test]
+async fn in_curators_layout_tokens_rise_and_several_keys_are_taken_at_once() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("?tick=500ms&layout=curator");
+    let (a, b) = (client(&url).await, client(&url).await);
+    let mut last = 0;
+    for (client, other) in [(&a, &b), (&b, &a), (&a, &b), (&b, &a)] {
+        let all = client.multi_lock(["k", "l"]).fenced();
+        let guard = all.acquire().await.unwrap();
+        for key in ["k", "l"] {
+            assert!(other.lock(key).try_acquire().await.unwrap().is_none());
+        }
+        let tokens = guard.fencing_tokens().unwrap();
+        assert!(tokens.iter().all(|token| u64::from(*token) > last));
+        guard.release().await.unwrap();
+        let one = client.lock("k").fenced().acquire().await.unwrap();
+        let token = u64::from(one.fencing_token().unwrap());
+        assert!(tokens.iter().all(|before| u64::from(*before) < token));
+        last = token;
+        one.release().await.unwrap();
+    }
+    assert_eq!(children(&servers, "k").await, 0);
 }
 
 #[tokio::test]
@@ -110,7 +170,11 @@ async fn the_layout_is_chosen_in_the_url_by_the_builder_or_for_a_view() {
         let own = one.with_layout(Layout::Native);
         assert!(own.lock("other").try_acquire().await.unwrap().is_some());
         held.release().await.unwrap();
-        let refused = one.rw_lock("k").read().acquire().await.unwrap_err();
-        assert!(refused.to_string().contains("`curator`"), "{refused}");
+        let kept = one.lock("other").hold_at_least(Duration::from_secs(1));
+        for refused in [one.rw_lock("k").read(), kept] {
+            let error = refused.acquire().await.unwrap_err();
+            assert!(matches!(error, LockError::Config { .. }), "{error:?}");
+            assert!(error.to_string().contains("`curator`"), "{error}");
+        }
     }
 }

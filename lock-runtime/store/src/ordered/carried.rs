@@ -9,6 +9,7 @@ use super::connecting::Connecting;
 use super::engine::{Carried, OrderedEngine};
 use super::fault::{LiveConnection, OperationFault, gone, silent};
 use crate::contract::StoreFuture;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::instant::Instant;
 use crate::link::{Answer, Failure};
 
@@ -43,6 +44,9 @@ where
             Some(Err(OperationFault::Lost(error))) => error,
             Some(Err(OperationFault::Refused(why))) => E::refusal(Some(why), &server),
             Some(Err(OperationFault::Unreadable)) => E::refusal(None, &server),
+            Some(Err(OperationFault::Foreign(name))) => {
+                StoreError::new(StoreErrorKind::Foreign, name)
+            }
             // Whoever has given it up reads nothing.
             None | Some(Err(OperationFault::GivenUp)) => silent(&server),
         };

@@ -26,6 +26,8 @@ pub enum OperationFault<R> {
     Refused(R),
     /// The server's answer can't be read.
     Unreadable,
+    /// What stands under this name is another program's.
+    Foreign(String),
     /// It was not sent: nobody waits for it any more.
     GivenUp,
 }

@@ -7,7 +7,8 @@
 //!
 //! - A free lock takes one round trip, which makes the key if there is nothing, and so does a
 //!   release.
-//! - Who waits watches one key before its own, and no server is asked while nothing happens.
+//! - Who waits watches one key before its own, and reads once a second, in case a message was lost.
+//!   A client that neither holds nor waits sends keep-alives only.
 //! - A hold is trusted as long as no server can have ended its lease (`trust`, `leases`).
 //! - Fencing tokens are revisions (`tokens`).
 //!

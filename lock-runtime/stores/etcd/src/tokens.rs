@@ -48,7 +48,8 @@ impl EtcdEngine {
                 (wire::made_by(&key, 0), Some(base))
             }
             Some(kv) => {
-                let base = Base::parse(&kv.value).ok_or(Fault::Unreadable)?;
+                let base = Base::parse(&kv.value);
+                let base = base.ok_or_else(|| Fault::Foreign(key.clone()))?;
                 let same = wire::changed_by(&key, kv.mod_revision);
                 (same, base.raised(cluster, micros(), lost))
             }

@@ -128,6 +128,11 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
             "read-write locks and semaphores are not available in the layout `curator`, which is \
              that of Curator's InterProcessMutex; use this library's own layout for them",
         );
+        can.kept = Ability::no(
+            "`hold_at_least` is not available in the layout `curator`: what it keeps is a node \
+             that outlives its client, and Curator, which never ends one, would wait for ever; \
+             use this library's own layout for it",
+        );
     }
     can.lingers = Lingers::AtMost(session);
     // What is under way in a session ends with it.

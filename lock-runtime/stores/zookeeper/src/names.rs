@@ -116,10 +116,10 @@ impl NodeLayout {
         permits: Option<Permits>,
         kept: bool,
     ) -> String {
-        let kept = if kept { KEPT } else { "" };
         if self == Self::Curator {
-            return format!("{PROTECTED}{owner}-{kept}{LOCK}");
+            return format!("{PROTECTED}{owner}-{LOCK}");
         }
+        let kept = if kept { KEPT } else { "" };
         let part = text_of(permits);
         format!("{owner}{BETWEEN}{kept}{BETWEEN}{part}{BETWEEN}")
     }
@@ -168,10 +168,6 @@ fn native(name: &str) -> Option<Child> {
 fn curator(name: &str) -> Option<Child> {
     let (before, place) = name.rsplit_once(LOCK)?;
     let place = ChildPlace(place.parse().ok()?);
-    let before = before
-        .strip_suffix(KEPT)
-        .map_or((before, false), |it| (it, true));
-    let (before, kept) = before;
     let id = before
         .strip_prefix(PROTECTED)
         .and_then(|id| id.strip_suffix('-'));
@@ -188,7 +184,7 @@ fn curator(name: &str) -> Option<Child> {
         owner: ours.unwrap_or_else(theirs),
         permits: None,
         is_foreign: ours.is_none(),
-        kept,
+        kept: false,
         place,
     })
 }
@@ -261,22 +257,18 @@ mod tests {
             "lock-0000000007",
         ] {
             let child = layout.child(theirs);
-            let child = child.map(|it| (it.is_foreign, it.kept, it.permits, it.place));
-            assert_eq!(child, Some((true, false, None, ChildPlace(7))), "{theirs}");
+            let child = child.map(|it| (it.is_foreign, it.permits, it.place));
+            assert_eq!(child, Some((true, None, ChildPlace(7))), "{theirs}");
         }
         let owner = Owner {
             client: ClientId(7),
             request: 0x2a,
         };
-        for kept in [false, true] {
-            let name = layout.at_place(owner, None, kept, ChildPlace(12));
-            // Curator sorts by what stands behind the last `lock-`.
-            assert!(name.ends_with("lock-0000000012"));
-            let child = layout
-                .child(&name)
-                .map(|it| (it.is_foreign, it.owner, it.kept));
-            assert_eq!(child, Some((false, owner, kept)));
-        }
+        let name = layout.at_place(owner, None, false, ChildPlace(12));
+        // Curator sorts by what stands behind the last `lock-`.
+        assert!(name.ends_with("-lock-0000000012"));
+        let child = layout.child(&name).map(|it| (it.is_foreign, it.owner));
+        assert_eq!(child, Some((false, owner)));
         for foreign in ["latch", "leases", "lock-", "_c_1-lock-x"] {
             assert_eq!(layout.child(foreign), None, "{foreign}");
         }

@@ -50,7 +50,7 @@ impl ZooKeeperEngine {
             };
             let (data, stat) = data.read(wire::found_data)?;
             if !data.is_empty() {
-                let base = base_in(&data).ok_or(Fault::Unreadable)?;
+                let base = base_in(&data).ok_or_else(|| Fault::Foreign(path.to_owned()))?;
                 return Ok((base, stat.version));
             }
             // A node of Curator's, or of an operator, is there already.
