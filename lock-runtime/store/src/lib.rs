@@ -59,7 +59,7 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Access, Credentials, CredentialsProvider, Login, User};
+pub use credentials::{Access, Credentials, CredentialsProvider, Login, User, given_twice};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
@@ -88,7 +88,7 @@ pub use request::{
 pub use server_text::escaped;
 #[doc(hidden)]
 pub use server_url::{
-    Host, ServerUrl, UrlForm, percent_decoded, switch_option, time_option, tls_option,
+    Host, ServerUrl, UrlForm, no_tls, percent_decoded, switch_option, time_option, tls_option,
 };
 pub use staggered::Staggered;
 #[doc(hidden)]

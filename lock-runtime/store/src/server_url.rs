@@ -221,6 +221,15 @@ pub fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// The error of an engine that is built without TLS.
+#[must_use]
+pub fn no_tls() -> ConfigError {
+    ConfigError::new(
+        "`tls=on` in the store's URL asks for TLS, which this build of lock-runtime does not \
+         speak; switch its feature `tls` on",
+    )
+}
+
 /// Whether to speak TLS: what the URL's `tls` says, if it does, or whether it `is_given` whom to
 /// trust.
 ///
@@ -228,10 +237,7 @@ pub fn percent_decoded(text: &str) -> Option<String> {
 /// One says so and the other does not, or this build can't.
 pub fn tls_option(in_url: Option<bool>, is_given: bool) -> Result<bool, ConfigError> {
     match (in_url, is_given) {
-        (Some(true), _) if !cfg!(feature = "tls") => Err(ConfigError::new(
-            "`tls=on` in the store's URL asks for TLS, which this build of lock-runtime does not \
-             speak; switch its feature `tls` on",
-        )),
+        (Some(true), _) if !cfg!(feature = "tls") => Err(no_tls()),
         (Some(false), true) => Err(ConfigError::new(
             "`tls` is given, and `tls=off` in the store's URL turns it off; leave one of them out",
         )),

@@ -152,7 +152,8 @@ async fn a_connection_that_ends_while_its_user_logs_in_is_no_refusal_of_the_user
     proxy.cut_after_next("OTHER");
     proxy.cut();
     client.lock("k").run(async {}).await.unwrap();
-    assert_eq!(proxy.connections(), connections + 2);
+    // One whose login was cut, and those after it: a slow machine may take more than one.
+    assert!(proxy.connections() >= connections + 2);
 }
 
 #[tokio::test]

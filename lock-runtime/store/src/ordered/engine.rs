@@ -115,14 +115,14 @@ pub trait OrderedEngine:
     /// Ends the session, and the tasks. Nobody waits for it.
     fn close(&self);
 
-    /// A lock's requests, of which one is this client's.
+    /// A lock's requests. It shows what this client did, and may miss what others did just now.
     fn list(
         &self,
         live: &Arc<Self::Live>,
         node: &KeyNode,
     ) -> impl Future<Output = Carried<ListingOf<Self>, Self>> + Send;
 
-    /// A lock's requests, with what somebody has released before this was asked.
+    /// A lock's requests, without those whose release was answered before this was asked.
     fn list_all_done(
         &self,
         live: &Arc<Self::Live>,

@@ -20,10 +20,7 @@ use crate::owner::{ClientId, FoundHolder};
 use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
 };
-use crate::rules::RankedRequest;
-
-/// A list of holders is no longer.
-const MOST_HOLDERS: usize = 1_000;
+use crate::rules::{MOST_HOLDERS, RankedRequest};
 
 /// All that an engine has of its own.
 pub trait WholeEngine: EngineHolds + EngineMail + EngineQueue + EngineEnds + EngineServers {}

@@ -236,8 +236,8 @@ fn end(holders: &mut Holders, claim: &Claim, now: Instant, keep: Duration) -> bo
     held
 }
 
-/// A list of holders is no longer.
-const MOST_HOLDERS: usize = 1_000;
+/// At most this many holders are listed.
+pub const MOST_HOLDERS: usize = 1_000;
 
 /// See [`Store::release`](crate::Store::release).
 pub fn release<R: LockRecord>(record: &mut R, request: &Release) -> Result<Released, R::Error> {

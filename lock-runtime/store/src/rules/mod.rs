@@ -21,8 +21,8 @@ pub use bucket::TokenBucket;
 pub use holders::{HeldPart, HoldId, Holders};
 pub use latch::{LatchRecord, StoredLatch};
 pub use lock::{
-    LockRecord, abandon, acquire, fence, force_release, grant, hand_over, holders, inspect,
-    next_token, refuse_one, release, renew, shrink,
+    LockRecord, MOST_HOLDERS, abandon, acquire, fence, force_release, grant, hand_over, holders,
+    inspect, next_token, refuse_one, release, renew, shrink,
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};

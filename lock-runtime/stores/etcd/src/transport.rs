@@ -57,8 +57,12 @@ impl Transport {
     }
 
     #[cfg(not(feature = "tls"))]
-    pub(crate) fn new(_: &Settings, _: &Access) -> Result<Self, ConfigError> {
-        Ok(Self::Plain)
+    pub(crate) fn new(settings: &Settings, _: &Access) -> Result<Self, ConfigError> {
+        // Not in the clear, if others in this build have the feature.
+        match settings.wants_tls {
+            true => Err(lock_store::no_tls()),
+            false => Ok(Self::Plain),
+        }
     }
 
     pub(crate) fn scheme(&self) -> &'static str {

@@ -16,7 +16,6 @@ pub(crate) struct Settings {
     /// How long a session lasts without its client, as asked for.
     pub(crate) session: Duration,
     pub(crate) user: Option<User>,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no TLS"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
     pub(crate) server: String,
@@ -24,7 +23,7 @@ pub(crate) struct Settings {
 
 /// Unless the URL says it.
 const SESSION: Duration = Duration::from_secs(5);
-/// No server grants less.
+/// Less is a mistake: a server grants two seconds at least.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Longer ones are mistakes.
 const LONGEST: Duration = Duration::from_secs(60 * 60);

@@ -112,7 +112,9 @@ fn access(
         tls: connector(url, settings.access.tls.as_ref())?,
     };
     #[cfg(not(feature = "tls"))]
-    let _ = settings;
+    if settings.access.has_tls() {
+        return Err(lock_store::no_tls());
+    }
     Ok(access)
 }
 

@@ -12,7 +12,7 @@ use lock_store::{Clock, Instant, Link, Mutex, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::errors::{Fault, code};
+use crate::errors::{Fault, code, of_code};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SessionTrust;
 use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
@@ -23,6 +23,9 @@ const LONGEST: usize = 64 << 20;
 const BEATS: u32 = 10;
 /// The longest pause between them, so that a server is missed soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Why a connection ends at a server before 3.5.
+const OLDER: &str = "it is older than ZooKeeper 3.5";
 
 /// A reply without an error.
 #[derive(Clone, Debug)]
@@ -255,8 +258,10 @@ impl<'c> Connection<'c> {
                 Some(Err(error)) => return gone(&self.live.server, &error.to_string()),
                 Some(Ok(message)) => message,
             };
-            if let Err(why) = self.hear(message) {
-                return gone(&self.live.server, why);
+            match self.hear(message) {
+                Ok(()) => {}
+                Err(OLDER) => return of_code(code::UNIMPLEMENTED, &self.live.server),
+                Err(why) => return gone(&self.live.server, why),
             }
         }
     }
@@ -281,7 +286,7 @@ impl<'c> Connection<'c> {
             // Before it answers what came earlier, and then it closes the connection: what is
             // pending would be asked again in vain, and cut off by the next request of this kind.
             self.answer_all(&Fault::Refused(error));
-            return Err("it is older than ZooKeeper 3.5");
+            return Err(OLDER);
         }
         if zxid > 0 {
             (self.on_zxid)(zxid);

@@ -101,9 +101,8 @@ impl OrderedEngine for ZooKeeperEngine {
         self.listing(node, reply.map(Some))
     }
 
-    /// A follower may be
-    /// behind, and show what was released elsewhere. What this session has made needs no such
-    /// question: the reply to it shows that the follower is that far.
+    /// A follower may be behind, and show what was released elsewhere. What this session has made
+    /// needs no such question: the reply to it shows that the follower is that far.
     async fn list_all_done(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
         let synced = live.send(wire::sync());
         let listing = self.list(live, node).await;

@@ -49,8 +49,7 @@ impl PlacedRequest for Child {
         self.place.order(other.place)
     }
 
-    /// Two with the same place are both before
-    /// each other: so neither is the first.
+    /// Of two children at the same place, each counts as behind the other: neither holds.
     fn is_before(&self, other: &Self) -> bool {
         match self.place.order(other.place) {
             Ordering::Less => true,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::ordered::{Connecting, SessionNews, gone};
-use lock_store::{Instant, Listener, Mutex};
+use lock_store::{Instant, Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
 use crate::base::KnownBases;
@@ -100,10 +100,14 @@ impl Session {
             failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            let live = self.carry(dialed, trusted_until).await;
+            let (live, error) = self.carry(dialed, trusted_until).await;
             ends = clock.now() + live.timeout;
             trusted_until = Some(live.trusted_until());
             wanted.seen = self.seen.load(Ordering::Relaxed);
+            // A server that is too old stays so.
+            if !error.kind().is_transient() {
+                self.connecting.fail(1, error).await;
+            }
         }
     }
 
@@ -136,7 +140,11 @@ impl Session {
     }
 
     /// Until this connection ends.
-    async fn carry(&self, dialed: DialedSession, trusted_until: Option<Instant>) -> Arc<Live> {
+    async fn carry(
+        &self,
+        dialed: DialedSession,
+        trusted_until: Option<Instant>,
+    ) -> (Arc<Live>, StoreError) {
         let DialedSession {
             read,
             write,
@@ -185,6 +193,6 @@ impl Session {
         if !self.connecting.is_closed() {
             self.listener.on_disconnected(&server, &error);
         }
-        live
+        (live, error)
     }
 }

@@ -110,6 +110,7 @@ impl ZooKeeperEngine {
     pub(crate) async fn make_namespace(&self, live: &Live, namespace: &str) -> Carried<()> {
         match self.settings.layout {
             NodeLayout::Native => self.make_base(live, namespace).await,
+            NodeLayout::Curator if namespace.is_empty() => Ok(()),
             // Curator makes nodes without data.
             NodeLayout::Curator => {
                 let node = wire::create(namespace, b"", self.acl(), NodeKind::Persistent);

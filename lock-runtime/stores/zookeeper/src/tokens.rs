@@ -12,7 +12,7 @@
 use lock_store::Owner;
 use lock_store::ordered::{KeyNode, Minted};
 
-use crate::base::base_in;
+use crate::base::{base_in, first_base};
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
 use crate::holds::{GivenTokens, OwnDetails, ZxidWindow, names_of};
@@ -40,17 +40,26 @@ impl ZooKeeperEngine {
 
     /// The base, and the version of the node that has it.
     async fn read_base(&self, live: &Live, path: &str) -> Carried<(u64, i32)> {
-        let read = || live.send(wire::data(path, true));
-        let data = match read().reply().await {
-            Err(Fault::Refused(code::NO_NODE)) => {
-                self.make_base(live, path).await?;
-                read().reply().await?
+        loop {
+            let data = match live.send(wire::data(path, true)).reply().await {
+                Err(Fault::Refused(code::NO_NODE)) => {
+                    self.make_base(live, path).await?;
+                    continue;
+                }
+                found => found?,
+            };
+            let (data, stat) = data.read(wire::found_data)?;
+            if !data.is_empty() {
+                let base = base_in(&data).ok_or(Fault::Unreadable)?;
+                return Ok((base, stat.version));
             }
-            found => found?,
-        };
-        let (data, stat) = data.read(wire::found_data)?;
-        let base = base_in(&data).ok_or(Fault::Unreadable)?;
-        Ok((base, stat.version))
+            // A node of Curator's, or of an operator, is there already.
+            let begun = wire::set_data(path, &first_base(), Some(stat.version));
+            match live.send(begun).reply().await {
+                Err(Fault::Refused(code::BAD_VERSION)) => {}
+                begun => drop(begun?),
+            }
+        }
     }
 
     /// Sees to it that the next token is above those that this client has given before servers

@@ -21,7 +21,6 @@ pub(crate) struct Settings {
     pub(crate) tick: Option<Duration>,
     pub(crate) user: Option<User>,
     pub(crate) layout: NodeLayout,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "it is refused"))]
     pub(crate) wants_tls: bool,
     /// The hosts, for people.
     pub(crate) server: String,

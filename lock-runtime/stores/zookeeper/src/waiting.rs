@@ -86,6 +86,7 @@ impl EngineQueue for ZooKeeperEngine {
             drop(live.send(wire::set_data(&node.child(&child.name), b"", None)));
         }
     }
+
     async fn mint_first(
         &self,
         live: &Arc<Live>,

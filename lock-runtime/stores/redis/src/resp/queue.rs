@@ -155,8 +155,8 @@ impl RequestQueue {
 
     /// Adds a `PING` behind a `SUNSUBSCRIBE`. A node that loses a slot first ends the subscription
     /// itself, with the message that also answers a `SUNSUBSCRIBE`, and then refuses the
-    /// `SUNSUBSCRIBE` as `MOVED`. So a `MOVED` where the `PING` is to be answered is about the
-    /// `SUNSUBSCRIBE`.
+    /// `SUNSUBSCRIBE` as `MOVED`, or as `CLUSTERDOWN` if no node has the slot. No `PING` is refused
+    /// so: where the `PING` is to be answered, these words are about the `SUNSUBSCRIBE`.
     pub(super) fn add_ping_behind_end(&mut self) {
         self.add_unawaited(&Command::new("PING"));
         if let Some(last) = self.awaited.back_mut() {
@@ -231,7 +231,7 @@ impl RequestQueue {
         if let (true, Value::ServerError(error)) = (first.is_behind_end, &reply) {
             // Of the `SUNSUBSCRIBE`.
             return match error.code() {
-                "MOVED" => Ok(()),
+                "MOVED" | "CLUSTERDOWN" => Ok(()),
                 _ => Err(reply),
             };
         }

@@ -1,5 +1,6 @@
 //! What a key holds, and its end by force.
 
+use lock_store::rules::MOST_HOLDERS;
 use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits, StoreError};
 use redis::{FromRedisValue, Value};
 
@@ -128,7 +129,7 @@ impl RedissonStore {
         Ok(described.map(|described| {
             let found = described.filter(Described::is_lock)?;
             let holders = found.holders.into_iter().map(|(holder, _)| holder);
-            Some(holders.take(1000).collect())
+            Some(holders.take(MOST_HOLDERS).collect())
         }))
     }
 

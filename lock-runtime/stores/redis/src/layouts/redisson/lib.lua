@@ -45,7 +45,8 @@ local function read_write_mode(lock)
 end
 
 -- The rest of a reader's lease: each of its holds has a key. The first thousand count. Redisson
--- 3.5 puts the lock's name before it without braces, and who counts otherwise may read on.
+-- 3.5 puts the lock's name before it without braces. Who counts otherwise, or whose key this user
+-- may not read, may read on.
 local function reader_lasts(lock, stem, reader, holds)
   if not is_count(holds) then return redis.call('PTTL', lock) end
   local longest = -2
@@ -53,6 +54,7 @@ local function reader_lasts(lock, stem, reader, holds)
     for hold = 1, longest == -2 and math.min(tonumber(holds), 1000) or 0 do
       local its = before .. ':' .. reader .. ':rwlock_timeout:' .. hold
       local lasts = redis.pcall('PTTL', its)
+      if is_denied(lasts) then return redis.call('PTTL', lock) end
       longest = math.max(longest, type(lasts) == 'number' and lasts or -2)
     end
   end

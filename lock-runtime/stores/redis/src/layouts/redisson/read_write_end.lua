@@ -37,15 +37,16 @@ redis.call('HDEL', lock, me, me .. ':write')
 redis.call('DEL', own)
 if writes and keep > 0 then return 1 end
 -- It lasts as long as one of its other readers does. A reader that has died leaves its field.
-local longest, others = 0, redis.call('HGETALL', lock)
+local longest, is_endless, others = 0, false, redis.call('HGETALL', lock)
 for at = 1, #others, 2 do
   if others[at] ~= 'mode' then
-    longest = math.max(longest, reader_lasts(lock, ARGV[5], others[at], others[at + 1]))
+    local lasts = reader_lasts(lock, ARGV[5], others[at], others[at + 1])
+    longest, is_endless = math.max(longest, lasts), is_endless or lasts == -1
   end
 end
-if longest > 0 then
+if longest > 0 or is_endless then
   redis.call('HSET', lock, 'mode', 'read')
-  redis.call('PEXPIRE', lock, longest)
+  if not is_endless then redis.call('PEXPIRE', lock, longest) end
   if writes then publish(ARGV[6], '1') end
 else
   redis.call('DEL', lock)
