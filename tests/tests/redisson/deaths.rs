@@ -226,7 +226,7 @@ async fn a_process_of_ours_that_died_in_the_queue_of_a_fair_lock_blocks_java_for
     assert!(taken.text.starts_with("took"), "{}", taken.text);
     let took = taken.at - freed;
     println!("Java has it {took:?} after the release");
-    // The place lasts for 5 s, and Java has seen a lease of 3 s.
+    // The place lasts for 5 s. On a slow machine, Java has looked again, and seen a lease of 3 s.
     assert!(took < Duration::from_secs(5) + LEASE + SLACK, "{took:?}");
     let queue: usize = server.query(&["LLEN", "redisson_lock_queue:{k}"]).await;
     assert_eq!(queue, 0);

@@ -117,10 +117,14 @@ async fn a_release_whose_reply_is_lost_frees_the_lock_and_ends_nobody_elses() {
 async fn an_acquire_that_never_gets_a_reply_is_undone() {
     let scene = Scene::start().await;
     for [kind, _] in KINDS {
+        scene.server.reset_stats().await;
         scene.proxy.drop_replies(true);
         let tried = lock(&scene.cut_off, kind, kind).try_acquire().await;
         assert!(tried.unwrap_err().is_unavailable(), "{kind}");
-        assert_eq!(scene.holders(kind).await, 1, "{kind}: it was carried out");
+        // Perhaps ended again by now.
+        let holds = scene.server.command_calls("hset").await;
+        let permits = scene.server.command_calls("zadd").await;
+        assert!(holds + permits > 0, "{kind}: the server did execute it");
         scene.proxy.drop_replies(false);
         scene.assert_freed(kind).await;
     }
