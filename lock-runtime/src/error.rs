@@ -301,11 +301,19 @@ mod tests {
     fn a_conflict_says_what_was_found() {
         for (found, says) in [
             (KeyKind::Exclusive, "an exclusive lock"),
+            (KeyKind::ReadWrite, "a read-write lock"),
+            (KeyKind::Semaphore, "a semaphore"),
             (KeyKind::Shares, "a semaphore"),
+            (KeyKind::OtherLayout("a lock of ShedLock"), "ShedLock"),
             (KeyKind::NoLock, "no lock"),
+            (KeyKind::Unknown, "something else"),
         ] {
             let text = LockError::key_conflict("k", found).to_string();
             assert!(text.contains(says), "{text}");
+            // Of what may be a lock, the holder may be at work.
+            let is_none = found == KeyKind::NoLock;
+            assert_eq!(text.contains("or delete it"), is_none, "{text}");
+            assert_eq!(text.contains("do not delete it"), !is_none, "{text}");
         }
     }
 

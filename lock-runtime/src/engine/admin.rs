@@ -49,14 +49,16 @@ impl Engine {
             return error;
         };
         let other = self.store.foreign_lock(key.clone(), self.command_by());
-        if let Ok(Some(what)) = other.await {
+        let other = other.await;
+        if let Ok(Some(what)) = other {
             return LockError::key_conflict(key, KeyKind::OtherLayout(what));
         }
         let command = self.store.inspect(key.clone(), self.command_by());
         let found = match self.ask(Some(&key), command).await {
             Ok(Some(found)) => in_the_way(kind_of(found.holder.as_ref()), wanted),
-            Ok(None) => KeyKind::NoLock,
-            Err(_) => KeyKind::Unknown,
+            // It may be a lock of another layout if the store did not say that it is none.
+            Ok(None) if other.is_ok() => KeyKind::NoLock,
+            Ok(None) | Err(_) => KeyKind::Unknown,
         };
         LockError::key_conflict(key, found)
     }

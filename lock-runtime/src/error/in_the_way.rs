@@ -72,7 +72,8 @@ impl fmt::Display for HeldBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyKind {
-    /// An exclusive lock, of this library or of any client that follows the recipe `SET NX PX`.
+    /// An exclusive lock, of this library or of any client that follows the recipe `SET NX PX`. A
+    /// number is one, too: it may be an owner's text, the time of a lock, or permits of Redisson.
     Exclusive,
     /// A read-write lock.
     ReadWrite,
@@ -93,12 +94,14 @@ impl KeyKind {
     /// What to do about it.
     pub(super) fn advice(self) -> &'static str {
         match self {
-            // Its holder may be at work.
+            Self::NoLock => "choose another key or namespace, or delete it there",
             Self::OtherLayout(_) => {
                 "choose another key or namespace, or a client with the layout and version of that \
                  lock; while its holder may be at work, do not delete it"
             }
-            _ => "choose another key or namespace, or delete it there",
+            Self::Exclusive | Self::ReadWrite | Self::Semaphore | Self::Shares | Self::Unknown => {
+                "choose another key or namespace; while its holder may be at work, do not delete it"
+            }
         }
     }
 }

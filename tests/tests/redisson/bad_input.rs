@@ -133,6 +133,45 @@ async fn a_lock_of_redisson_met_by_our_own_layout_says_what_it_is() {
     assert_eq!(conflict(&error), KeyKind::NoLock);
 }
 
+/// A number may be permits of Redisson, the time of a lock, or an owner's text: it can't be told.
+#[tokio::test]
+async fn our_own_layout_never_advises_to_delete_a_text_of_others() {
+    let server = RedisServer::start().await;
+    let rights = ["~*", "&*", "+@all", "-type"];
+    let user = ["ACL", "SETUSER", "app", "on", ">p"];
+    server.command(&[&user[..], &rights[..]].concat()).await;
+    for user in ["", "app:p@"] {
+        let url = format!("redis://{user}{}?namespace=", server.addr());
+        let native = LockClient::builder().url(url).connect().await.unwrap();
+        for (value, what) in [
+            ("ADDED:2026-11-26T10:59:28.510Z@vm:x", "a lock of ShedLock"),
+            ("1795690768510", "an exclusive lock"),
+            ("5", "an exclusive lock"),
+        ] {
+            server.command(&["SET", "k", value]).await;
+            let tried = native.lock("k").try_acquire().await.unwrap();
+            assert!(tried.is_none(), "{value}");
+            for request in [
+                native.rw_lock("k").read(),
+                native.rw_lock("k").write(),
+                native.semaphore("k", 1).permit(),
+            ] {
+                let text = request.acquire().await.unwrap_err().to_string();
+                assert!(text.contains(what), "{value}: {text}");
+                assert!(text.contains("do not delete it"), "{value}: {text}");
+                assert!(!text.contains("or delete"), "{value}: {text}");
+            }
+            assert_eq!(server.query::<String>(&["GET", "k"]).await, value);
+        }
+    }
+    // A lock of Redisson that a user may not look at is not said to be none.
+    server.command(&["HSET", "hash", FIELD, "1"]).await;
+    let url = format!("redis://app:p@{}?namespace=", server.addr());
+    let native = LockClient::builder().url(url).connect().await.unwrap();
+    let error = native.rw_lock("hash").read().acquire().await.unwrap_err();
+    assert_eq!(conflict(&error), KeyKind::Unknown);
+}
+
 /// A lock of another layout of ours is nothing to be deleted either.
 #[tokio::test]
 async fn a_lock_of_another_layout_says_what_it_is() {

@@ -257,7 +257,7 @@ async fn both_sides_exclude_each_other_by_an_r_spin_lock() {
 /// All kinds, each on the node of its slot; of the older version, in one slot by a hash tag.
 async fn in_a_cluster(version: &str) {
     let cluster = RedisCluster::start_masters().await;
-    for kinds in [LOCK, FENCED, FAIR, READ_WRITE, PERMITS] {
+    for kinds in [LOCK, SPIN, FENCED, FAIR, READ_WRITE, PERMITS] {
         both_at(&cluster, kinds, version, 3).await;
     }
 }

@@ -13,6 +13,7 @@ mod bad_input;
 mod contention;
 mod deaths;
 mod fair;
+mod lost_replies;
 mod other_hands;
 mod protocol;
 mod seen;

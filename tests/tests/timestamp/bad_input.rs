@@ -90,6 +90,9 @@ async fn what_the_layout_lacks_and_options_that_it_does_not_know_are_refused() {
 #[tokio::test]
 async fn what_the_recipe_can_not_promise_is_told_once_at_connect() {
     let server = RedisServer::start().await;
+    // From now on the place of the warning is registered. While another test registers it, a new
+    // subscriber would not hear of it.
+    client(&server, "ms", "1s").await;
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{HeldBy, LockError};
+use lock_runtime::{HeldBy, Layout, LockClient, LockError};
 use lock_testkit::{ChildProcess, RedisServer, eventually, monotonic_nanos, patient_connection};
 
 use crate::{Form, KEY, MILLIS, ask, client, number, recipe, turns, url};
@@ -56,6 +56,33 @@ async fn each_finds_busy_what_the_other_has_in_both_units_with_and_without_a_ttl
             );
         }
     }
+}
+
+/// The view has the layout's defaults: `ms`, and a skew of a second.
+#[tokio::test]
+async fn a_view_in_this_layout_and_the_recipe_exclude_each_other() {
+    let server = RedisServer::start().await;
+    let Some(mut theirs) = recipe(&server, MILLIS).await else {
+        return;
+    };
+    let native = LockClient::builder().url(server.url());
+    let native = native.wait(Duration::from_secs(30)).connect().await;
+    let native = native.unwrap();
+    let view = native.with_layout(Layout::Timestamp);
+    let said = ask(&mut theirs, &format!("lock {KEY} 60000")).await;
+    assert!(said.starts_with("locked"), "{said}");
+    // The same key of the client itself is another lock.
+    let own = native.lock(KEY).try_acquire().await.unwrap();
+    assert!(own.is_some());
+    assert!(view.lock(KEY).try_acquire().await.unwrap().is_none());
+    let waiting = tokio::spawn(view.lock(KEY).acquire());
+    let said = ask(&mut theirs, &format!("unlock {KEY}")).await;
+    assert!(said.starts_with("unlocked"), "{said}");
+    let shared = waiting.await.unwrap().unwrap();
+    assert_eq!(ask(&mut theirs, &format!("lock {KEY} 60000")).await, "busy");
+    shared.release().await.unwrap();
+    let said = ask(&mut theirs, &format!("lock {KEY} 60000")).await;
+    assert!(said.starts_with("locked"), "{said}");
 }
 
 #[tokio::test]

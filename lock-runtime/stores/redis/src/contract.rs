@@ -57,7 +57,7 @@ impl Store for RedisStore {
     }
 
     fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {
-        Box::pin(layouts::lock_of_redisson(self, key, by))
+        Box::pin(layouts::lock_of_another_layout(self, key, by))
     }
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {

@@ -13,7 +13,7 @@ use lock_store::{ConfigError, Layout, Namespace, Store};
 
 use self::options::LayoutOptions;
 use self::redisson::RedissonStore;
-pub(crate) use self::redisson::found::lock_of_redisson;
+pub(crate) use self::redisson::found::lock_of_another_layout;
 use self::shedlock::ShedLock;
 use self::text_store::TextStore;
 use self::timestamp::{Timestamp, WEAKNESSES};

@@ -85,6 +85,8 @@ const CONFLICT: i64 = 2;
 /// The code of what was done, or of a lock that somebody holds.
 const DONE: i64 = 1;
 
+pub(super) const SHEDLOCK: &str = "a lock of ShedLock";
+
 /// What a conflict's key is, by the script's word: its type, or `text` and its text.
 fn known(word: &str) -> &'static str {
     known_lock(word).unwrap_or(match word.starts_with("text ") {
@@ -99,7 +101,7 @@ pub(super) fn known_lock(word: &str) -> Option<&'static str> {
         ("hash", _) => "a hash, as a lock of Redisson is,",
         ("zset", _) => "a sorted set, as a lock in shares is in this library's own layout,",
         ("text", text) if Owner::parse(text).is_some() => "a lock of this library's own layout",
-        ("text", text) if text.starts_with("ADDED:") => "a lock of ShedLock",
+        ("text", text) if text.starts_with("ADDED:") => SHEDLOCK,
         ("text", text) if is_number(text) => "a number, as a lock of the layout `timestamp` is,",
         _ => return None,
     })

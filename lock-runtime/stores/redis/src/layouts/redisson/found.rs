@@ -7,7 +7,7 @@ use redis::{FromRedisValue, Value};
 use super::RedissonStore;
 use super::claim::script;
 use super::names::{self, RedissonNames};
-use crate::layouts::text_store::known_lock;
+use crate::layouts::text_store::{SHEDLOCK, known_lock};
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, remaining};
@@ -172,8 +172,9 @@ impl RedissonStore {
     }
 }
 
-/// What a lock of Redisson is that this library's own layout has met.
-pub(crate) async fn lock_of_redisson(
+/// What a lock of another layout is that this library's own has met. Any other text may be the
+/// owner of a lock of `SET NX PX`, also a number.
+pub(crate) async fn lock_of_another_layout(
     store: &RedisStore,
     key: LockKey,
     by: Instant,
@@ -189,7 +190,7 @@ pub(crate) async fn lock_of_redisson(
         "lock" => Some("a lock as Redisson keeps it (`RLock`, `layout=redisson`)"),
         "read_write" => Some("a lock as Redisson keeps it (`RReadWriteLock`, `layout=redisson`)"),
         "form" => Some(UNKNOWN_FORM),
-        _ => None,
+        _ => known_lock(&found.state).filter(|what| *what == SHEDLOCK),
     }))
 }
 
