@@ -8,7 +8,9 @@ use crate::error::{KeyKind, LockError};
 
 pub(super) fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockError {
     if source.kind() == StoreErrorKind::Foreign {
-        return LockError::key_conflict(source.detail(), KeyKind::NoLock);
+        // Locks stand below it.
+        let what = "another program's data where the base of the fencing tokens belongs,";
+        return LockError::key_conflict(source.detail(), KeyKind::OtherLayout(what));
     }
     LockError::Unavailable {
         key: key.cloned(),

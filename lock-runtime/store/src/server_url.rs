@@ -225,8 +225,8 @@ pub fn percent_decoded(text: &str) -> Option<String> {
 #[must_use]
 pub fn no_tls() -> ConfigError {
     ConfigError::new(
-        "`tls=on` in the store's URL asks for TLS, which this build of lock-runtime does not \
-         speak; switch its feature `tls` on",
+        "the store's URL or the builder's `tls` asks for TLS, which this build of lock-runtime \
+         does not speak; switch its feature `tls` on",
     )
 }
 

@@ -215,6 +215,26 @@ async fn channels_in_a_cluster_are_given_up_after_their_use_and_follow_their_slo
     listen(0).await;
 }
 
+/// Redisson 3.5 calls the keys of readers so that they may lie on another node, where no script of
+/// this slot can look.
+#[tokio::test]
+async fn readers_that_have_died_hold_up_no_writer_in_a_cluster() {
+    let cluster = RedisCluster::start_masters().await;
+    let (ours, other) = (client(&cluster, LEASE).await, client(&cluster, LEASE).await);
+    for key in ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"] {
+        let reads = ours.rw_lock(key).read().acquire().await.unwrap();
+        let field = "0b5e0de8-4f3c-4a5e-9f57-a2b1c3d4e5f6:1";
+        cluster
+            .of(key)
+            .await
+            .command(&["HSET", key, field, "1"])
+            .await;
+        reads.release().await.unwrap();
+        let writes = other.rw_lock(key).write().try_acquire().await.unwrap();
+        writes.unwrap().release().await.unwrap();
+    }
+}
+
 /// A node that loses a slot ends its subscriptions of itself, and then refuses to end them. No
 /// reply may go to another command.
 #[tokio::test]

@@ -84,11 +84,15 @@ fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
         };
         if let Err(OperationFault::Refused(why)) = minded {
             let error = E::refusal(Some(why), me.connecting().server());
-            tracing::warn!(
-                %error,
-                "messages of other clients can't be read: their errors do not name this client, \
-                 and `revoke` does not reach it"
-            );
+            if error.kind().is_transient() {
+                tracing::debug!(%error, "messages of other clients can't be read now");
+            } else {
+                tracing::warn!(
+                    %error,
+                    "messages of other clients can't be read: errors elsewhere do not name this \
+                     client, and `revoke` does not reach it"
+                );
+            }
         }
     });
 }

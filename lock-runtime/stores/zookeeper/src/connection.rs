@@ -24,8 +24,8 @@ const BEATS: u32 = 10;
 /// The longest pause between them, so that a server is missed soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Why a connection ends at a server before 3.5.
-const OLDER: &str = "it is older than ZooKeeper 3.5";
+/// Why a connection ends at a server before 3.5. Users read the error of its refusal instead.
+const OLDER: &str = "it does not know a request of ZooKeeper 3.5";
 
 /// A reply without an error.
 #[derive(Clone, Debug)]

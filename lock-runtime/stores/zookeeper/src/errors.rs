@@ -56,7 +56,7 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
         ),
         code::UNIMPLEMENTED => (
             StoreErrorKind::Misconfigured,
-            "it does not know this request (Unimplemented)",
+            "it is older than ZooKeeper 3.5, and does not know this request (Unimplemented)",
             Some(VERSION),
         ),
         code::NOT_READ_ONLY => (

@@ -14,7 +14,7 @@ use crate::ends::kept_data;
 use crate::errors::{Fault, code};
 use crate::given_up::GivenUp;
 use crate::holds::Own;
-use crate::names::Child;
+use crate::names::{Child, NodeLayout};
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeKind};
@@ -169,7 +169,9 @@ impl ZooKeeperEngine {
     ) -> HoldEnd {
         let path = node.child(&child.name);
         let was_sent = given_up.note_end(path.clone());
-        let keep = (!request.keep.is_zero()).then(|| {
+        // Nobody of Curator's would end it.
+        let keeps = !request.keep.is_zero() && self.settings.layout != NodeLayout::Curator;
+        let keep = keeps.then(|| {
             let name = self
                 .settings
                 .layout

@@ -104,7 +104,7 @@ impl Session {
             ends = clock.now() + live.timeout;
             trusted_until = Some(live.trusted_until());
             wanted.seen = self.seen.load(Ordering::Relaxed);
-            // A server that is too old stays so.
+            // A server that is too old stays so. The others have to be as new, so all wait.
             if !error.kind().is_transient() {
                 self.connecting.fail(1, error).await;
             }

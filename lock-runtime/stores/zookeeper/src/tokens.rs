@@ -49,7 +49,8 @@ impl ZooKeeperEngine {
                 found => found?,
             };
             let (data, stat) = data.read(wire::found_data)?;
-            if !data.is_empty() {
+            // Nobody's base ends with a session.
+            if !data.is_empty() || stat.owner != 0 {
                 let base = base_in(&data).ok_or_else(|| Fault::Foreign(path.to_owned()))?;
                 return Ok((base, stat.version));
             }

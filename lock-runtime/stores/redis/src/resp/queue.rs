@@ -393,6 +393,7 @@ mod tests {
     fn the_end_of_a_slots_subscription_is_told_from_that_by_the_server() {
         let error = |text: &[u8]| redis::parse_redis_value(text).unwrap_or(Value::Nil);
         let (moved, busy) = (error(b"-MOVED 1 h:1\r\n"), error(b"-BUSY script\r\n"));
+        let down = error(b"-CLUSTERDOWN Hash slot not served\r\n");
         let told = |replies: &[Option<&Value>]| {
             let mut queue = RequestQueue::new(None, Duration::from_millis(500));
             let (command, mut wakers) = (Command::new("X"), Vec::new());
@@ -416,6 +417,8 @@ mod tests {
         let twice = [None, Some(&moved), Some(&pong), Some(&reply)];
         assert_eq!(told(&twice[..3]), Some(false));
         assert_eq!(told(&twice), Some(true));
+        let lost = [None, Some(&down), Some(&pong), Some(&reply)];
+        assert_eq!(told(&lost), Some(true));
         assert_eq!(told(&[Some(&moved), Some(&busy), Some(&reply)]), Some(true));
         // Either may be refused so.
         assert_eq!(told(&[None, Some(&busy)]), None);

@@ -167,6 +167,9 @@ impl RedissonStore {
             "read_write" => Some("an `RReadWriteLock` of Redisson"),
             "permits" => Some("an `RPermitExpirableSemaphore` or another number of Redisson"),
             "form" => Some(UNKNOWN_FORM),
+            _ if found.state.starts_with("text ") => {
+                known_lock(&found.state).or(Some("a text, as a lock of `SET NX PX` is,"))
+            }
             _ => known_lock(&found.state).filter(|_| found.state != "hash"),
         }))
     }

@@ -54,7 +54,8 @@ local function reader_lasts(lock, stem, reader, holds)
     for hold = 1, longest == -2 and math.min(tonumber(holds), 1000) or 0 do
       local its = before .. ':' .. reader .. ':rwlock_timeout:' .. hold
       local lasts = redis.pcall('PTTL', its)
-      if is_denied(lasts) then return redis.call('PTTL', lock) end
+      -- The name of 3.5 may be another node's in a cluster.
+      if before == stem and is_denied(lasts) then return redis.call('PTTL', lock) end
       longest = math.max(longest, type(lasts) == 'number' and lasts or -2)
     end
   end
