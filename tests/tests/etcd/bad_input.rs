@@ -116,6 +116,7 @@ async fn a_base_of_another_program_is_a_conflict_by_its_name_and_stays_as_it_is(
         let error = request.acquire().await.map(drop).unwrap_err();
         assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
         assert!(error.to_string().contains(&base), "{error}");
+        assert!(error.to_string().contains("do not delete it"), "{error}");
     }
     eventually("what was asked for is undone", async || {
         servers.locks().await.is_empty()

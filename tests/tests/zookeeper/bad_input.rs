@@ -245,6 +245,8 @@ async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_i
         let error = request.acquire().await.map(drop).unwrap_err();
         assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
         assert!(error.to_string().contains(&theirs), "{error}");
+        // Locks stand below it.
+        assert!(error.to_string().contains("do not delete it"), "{error}");
     }
     assert_eq!(
         session.data(&theirs).await.as_deref(),
