@@ -479,6 +479,11 @@ async fn a_lock_that_is_held_is_not_shown_as_free_while_a_server_is_silent() {
     let two = two.command_timeout(Duration::from_secs(3));
     let two = two.connect().await.unwrap();
     let held = one.lock("k").acquire().await.unwrap();
+    // A majority grants. What is said of the third server below is of one that has its part.
+    eventually("each has its part", async || {
+        quorum.holders("k").await.iter().all(Option::is_some)
+    })
+    .await;
     // One of the two that would be enough has lost it, and the other stands still.
     quorum.servers[0].command(&["DEL", "lock:k"]).await;
     quorum.servers[1].pause();

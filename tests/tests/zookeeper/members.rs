@@ -202,6 +202,7 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
     drop(guard);
     network.rejoin(2);
     next.release().await.unwrap();
+    servers.until_serving().await;
     // It follows, and its client goes on.
     cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
 }
@@ -227,6 +228,7 @@ async fn a_hold_at_a_follower_that_is_cut_off_is_lost_before_another_gets_it() {
     drop(guard);
     network.rejoin(0);
     next.release().await.unwrap();
+    servers.until_serving().await;
     // It follows again, and its client goes on.
     cut_off.lock("k").wait(LONG).run(async {}).await.unwrap();
 }
