@@ -117,7 +117,7 @@ impl RedisStore {
         set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let set = Request::command(set);
+        let set = Request::command(set.asking_as(request.claim.owner.request));
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
         let reply: Reply<Option<String>> = self.call(key, by, &set).await?;

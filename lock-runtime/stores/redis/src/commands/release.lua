@@ -1,12 +1,14 @@
--- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key. For
--- one exclusive lock whose key is not kept, only the owner.
+-- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key. If all
+-- are exclusive and no key is kept, only the owners.
 -- Reply: for each lock 1 released, 0 not held; plus 2 if more waiters can have their turn now. For
 -- one lock, the reply may come without a list around it.
 -- O(1) for each lock, and for each hold that expired or waiter that gets its turn.
-local time, replies = now(), {}
-for i = 1, #KEYS / 3 do
-  local at, owner = names(i), ARGV[3 * i - 1]
-  local permits, keep = tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
+local time = now()
+local function end_hold(i)
+  local at, owner, permits, keep = names(i), ARGV[i + 1], 0, 0
+  if not is_plain then
+    owner, permits, keep = ARGV[3 * i - 1], tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+  end
   local state, held = state_of(at, time), nil
   held, permits = has(at, state, owner, permits)
   if held then
@@ -24,6 +26,7 @@ for i = 1, #KEYS / 3 do
     if not state.holder then hand_over(at, state, ARGV[1], time) end
     settle(at, state)
   end
-  replies[i] = (held and 1 or 0) + (state.rest or 0)
+  return (held and 1 or 0) + (state.rest or 0)
 end
+for i = 1, #KEYS / 3 do replies[i] = replies[i] or end_hold(i) end
 return replies

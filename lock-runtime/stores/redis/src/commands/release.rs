@@ -70,6 +70,10 @@ impl RedisStore {
                 && is_plain(one)
             {
                 command.arg(Shown(one.claim.owner));
+                // In a cluster, a script's keys are in one slot.
+                if !self.servers.is_cluster() {
+                    command.ending(one.claim.owner.request, 3);
+                }
                 return;
             }
             for request in requests {

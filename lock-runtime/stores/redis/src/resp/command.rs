@@ -4,6 +4,8 @@ use std::io;
 
 use redis::{RedisWrite, ToRedisArgs};
 
+use super::merging::{Order, Parts};
+
 /// What the script of one lock takes.
 const USUAL_BYTES: usize = 384;
 
@@ -13,6 +15,7 @@ pub(crate) struct Command {
     arguments: usize,
     /// The arguments, each with its length.
     bytes: Vec<u8>,
+    pub(super) order: Order,
 }
 
 impl Command {
@@ -20,6 +23,7 @@ impl Command {
         let mut command = Self {
             arguments: 0,
             bytes: Vec::with_capacity(USUAL_BYTES),
+            order: Order::Kept,
         };
         command.write_arg(name.as_bytes());
         command
@@ -30,18 +34,41 @@ impl Command {
         self
     }
 
+    /// The request of this number asks for a lock by it, for the first time.
+    pub(crate) fn asking_as(mut self, owner: u64) -> Self {
+        self.order = Order::Asks(owner);
+        self
+    }
+
+    /// It calls a script, which ends the hold of the request of this number, with this many keys
+    /// and two arguments. The script also takes the keys of several locks, then the first argument,
+    /// and then the second one of each, and replies with a list.
+    pub(crate) fn ending(&mut self, owner: u64, keys: usize) {
+        self.order = Order::Ends(owner, Parts::of(self, keys));
+    }
+
     /// Another command with the arguments that this one has behind the first `skipped`.
     pub(crate) fn with_rest_of(&mut self, other: &Self, skipped: usize) {
-        let mut rest = other.bytes.as_slice();
-        for _ in 0..skipped {
-            let Some(line) = rest.iter().position(|byte| *byte == b'\n') else {
-                return;
-            };
-            let length = number_in(&rest[1..line - 1]);
-            rest = rest.get(line + 1 + length + 2..).unwrap_or_default();
-        }
         self.arguments += other.arguments - skipped;
-        self.bytes.extend_from_slice(rest);
+        let rest = other.bytes.get(other.begin_of(skipped)..);
+        self.bytes.extend_from_slice(rest.unwrap_or_default());
+    }
+
+    /// Where the argument of this number begins.
+    pub(super) fn begin_of(&self, argument: usize) -> usize {
+        let mut at = 0;
+        for _ in 0..argument {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let Some(line) = rest.iter().position(|byte| *byte == b'\n') else {
+                break;
+            };
+            at += line + 1 + number_in(&rest[1..line - 1]) + 2;
+        }
+        at
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -89,8 +116,18 @@ impl Drop for NextArgument<'_> {
     }
 }
 
+/// A number as an argument.
+pub(super) fn number(out: &mut Vec<u8>, number: usize) {
+    let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    line(out, b'$', digits);
+    let kind = out.len();
+    line(out, b'$', number);
+    out.remove(kind);
+}
+
 /// A line with a number.
-fn line(out: &mut Vec<u8>, kind: u8, number: usize) {
+
+pub(super) fn line(out: &mut Vec<u8>, kind: u8, number: usize) {
     // 20 digits, between the kind and the end.
     let (mut text, mut at, mut rest) = ([b'\n'; 23], 21, number);
     text[21] = b'\r';

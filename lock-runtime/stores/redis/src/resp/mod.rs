@@ -14,6 +14,7 @@ mod command;
 mod connection;
 mod decoder;
 mod driver;
+mod merging;
 mod queue;
 mod scanner;
 mod socket;

@@ -9,6 +9,7 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::Command;
+use super::merging::{MergedCall, Order};
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
@@ -22,8 +23,9 @@ pub(super) type ReplyResult = Result<Value, RedisError>;
 /// A connection's state, under its mutex.
 #[derive(Debug)]
 pub(super) struct RequestQueue {
-    /// What is not written yet.
+    /// What is not written yet, but for the calls that are still merged.
     out: Vec<u8>,
+    merged: MergedCall,
     /// The next buffer.
     spare: Vec<u8>,
     /// Where callers write. Without one, the connection's task writes.
@@ -60,12 +62,30 @@ pub(super) struct RequestQueue {
 /// What the server is going to say.
 #[derive(Debug)]
 struct Awaited {
-    /// `None` if nobody awaits it.
-    request: Option<usize>,
+    by: Awaiting,
     /// That a subscription was made or ended is told in a message: this word, with this channel.
     message: Option<Box<(&'static str, String)>>,
     /// It is the `PING` behind a `SUNSUBSCRIBE`.
     is_behind_end: bool,
+}
+
+impl Awaited {
+    fn new(by: Awaiting) -> Self {
+        Self {
+            by,
+            message: None,
+            is_behind_end: false,
+        }
+    }
+}
+
+/// Who awaits a reply.
+#[derive(Debug)]
+enum Awaiting {
+    Nobody,
+    One(usize),
+    /// Each awaits one element of a list.
+    Several(Vec<usize>),
 }
 
 /// A request that was sent.
@@ -93,6 +113,7 @@ impl RequestQueue {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         Self {
             out: Vec::new(),
+            merged: MergedCall::default(),
             spare: Vec::new(),
             writer: writer.map(Arc::new),
             is_writing: false,
@@ -115,11 +136,11 @@ impl RequestQueue {
 
     /// The number of commands whose replies are still to come.
     pub(super) fn under_way(&self) -> usize {
-        self.awaited.len()
+        self.awaited.len() + self.merged.calls.len()
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.out.is_empty()
+        !self.out.is_empty() || !self.merged.is_empty()
     }
 
     pub(super) fn ended(&self) -> Option<&RedisError> {
@@ -137,10 +158,30 @@ impl RequestQueue {
             self.requests.push(UnderWay::default());
             self.requests.len() - 1
         });
-        self.add_awaited(command, Some(number), message);
+        match command.order {
+            Order::Kept => self.close_merged(),
+            Order::Asks(owner) if !self.merged.is_empty() => {
+                self.merged.behind.push((number, owner));
+            }
+            Order::Asks(_) => {}
+            Order::Ends(owner, parts) => {
+                if !self.merged.fits(command, owner, &parts) {
+                    self.close_merged();
+                    self.merged.begin(command, &parts, self.out.len());
+                }
+                self.merged.add(command, &parts, number);
+            }
+        }
+        if !matches!(command.order, Order::Ends(..)) {
+            self.add_awaited(command, Awaiting::One(number), message);
+        }
         let request = &mut self.requests[number];
         request.deadline = limits.map(Deadline::new);
-        request.end = self.queued;
+        request.end = match self.merged.is_empty() {
+            true => self.queued,
+            // Known when the calls are written.
+            false => u64::MAX,
+        };
         (request.has_sender, request.is_awaited) = (true, true);
         if self.is_replaced && limits.is_some_and(|limits| limits.is_repeated) {
             request.outcome = Some(Err(not_answered()));
@@ -148,9 +189,32 @@ impl RequestQueue {
         number
     }
 
+    /// Puts the calls that were merged where they belong. What is added from now on stays behind.
+    fn close_merged(&mut self) {
+        let merged = &mut self.merged;
+        if merged.is_empty() {
+            return;
+        }
+        let before = self.out.len();
+        merged.write(&mut self.out);
+        self.queued += (self.out.len() - before) as u64;
+        let behind = merged.behind.iter().map(|(number, _)| number);
+        for number in merged.calls.iter().chain(behind) {
+            self.requests[*number].end = self.queued;
+        }
+        let place = self.awaited.len() - merged.behind.len();
+        let by = match merged.calls[..] {
+            [one] => Awaiting::One(one),
+            _ => Awaiting::Several(merged.calls.clone()),
+        };
+        self.awaited.insert(place, Awaited::new(by));
+        merged.clear();
+    }
+
     /// Adds a command whose reply nobody awaits.
     pub(super) fn add_unawaited(&mut self, command: &Command) {
-        self.add_awaited(command, None, None);
+        self.close_merged();
+        self.add_awaited(command, Awaiting::Nobody, None);
     }
 
     /// Adds a `PING` behind a `SUNSUBSCRIBE`. A node that loses a slot first ends the subscription
@@ -167,17 +231,15 @@ impl RequestQueue {
     fn add_awaited(
         &mut self,
         command: &Command,
-        request: Option<usize>,
+        by: Awaiting,
         message: Option<(&'static str, String)>,
     ) {
         let before = self.out.len();
         command.write(&mut self.out);
         self.queued += (self.out.len() - before) as u64;
-        let message = message.map(Box::new);
         self.awaited.push_back(Awaited {
-            request,
-            message,
-            is_behind_end: false,
+            message: message.map(Box::new),
+            ..Awaited::new(by)
         });
     }
 
@@ -236,12 +298,28 @@ impl RequestQueue {
             };
         }
         let ends = first.message.is_some();
-        let request = first.request;
-        self.awaited.pop_front();
+        let Some(Awaited { by, .. }) = self.awaited.pop_front() else {
+            return Err(reply);
+        };
         if let (true, Some(next)) = (ends, self.awaited.front_mut()) {
             next.is_behind_end &= !matches!(reply, Value::ServerError(_));
         }
-        self.settle_one(request, Ok(reply), wakers);
+        match (by, reply) {
+            (Awaiting::Nobody, _) => {}
+            (Awaiting::One(number), reply) => self.settle_one(number, Ok(reply), wakers),
+            (Awaiting::Several(numbers), Value::Array(replies))
+                if replies.len() == numbers.len() =>
+            {
+                for (number, reply) in numbers.into_iter().zip(replies) {
+                    self.settle_one(number, Ok(reply), wakers);
+                }
+            }
+            (Awaiting::Several(numbers), reply) => {
+                for number in numbers {
+                    self.settle_one(number, Ok(reply.clone()), wakers);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -260,10 +338,7 @@ impl RequestQueue {
         message.is_some_and(is_it) && self.settle(Value::Nil, wakers).is_ok()
     }
 
-    fn settle_one(&mut self, number: Option<usize>, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
-        let Some(number) = number else {
-            return;
-        };
+    fn settle_one(&mut self, number: usize, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
         let request = &mut self.requests[number];
         request.is_awaited = false;
         if !request.has_sender {
@@ -278,7 +353,11 @@ impl RequestQueue {
     /// What is to be written now, if this caller writes.
     pub(super) fn take_unsent(&mut self) -> Option<Vec<u8>> {
         self.gathers = None;
-        if self.is_writing || self.is_full || self.out.is_empty() || self.ended.is_some() {
+        if self.is_writing || self.is_full || self.ended.is_some() {
+            return None;
+        }
+        self.close_merged();
+        if self.out.is_empty() {
             return None;
         }
         self.is_writing = true;
@@ -298,6 +377,7 @@ impl RequestQueue {
             }
         } else {
             taken.drain(..written);
+            self.merged.at += taken.len();
             taken.append(&mut self.out);
             self.out = taken;
         }
@@ -389,6 +469,139 @@ mod tests {
     }
 
     /// What the server says of a `SUNSUBSCRIBE`, and who gets the reply behind it.
+    /// A release of the lock of this name, by the request of this number.
+    fn release(name: &str, owner: u64) -> Command {
+        let mut command = Command::new("EVALSHA");
+        command.arg("hash").arg(2).arg(name).arg("queue");
+        command.arg("channel").arg(owner);
+        command.ending(owner, 2);
+        command
+    }
+
+    fn text(queue: &mut RequestQueue) -> String {
+        let unsent = queue.take_unsent().unwrap_or_default();
+        let mut words = Vec::new();
+        let text = String::from_utf8_lossy(&unsent).into_owned();
+        for line in text.lines() {
+            match line.strip_prefix('*') {
+                Some(_) => words.push("|"),
+                None if line.starts_with('$') => {}
+                None => words.push(line),
+            }
+        }
+        let text = words.join(" ");
+        queue.put_back(unsent, 0);
+        text
+    }
+
+    #[test]
+    fn releases_are_one_call_ahead_of_requests_of_others_only() {
+        let asks = |owner| {
+            let mut set = Command::new("SET");
+            set.arg(owner);
+            set.asking_as(owner)
+        };
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        queue.add(&release("a", 1), None, None);
+        queue.add(&asks(2), None, None);
+        queue.add(&release("b", 3), None, None);
+        assert_eq!(
+            text(&mut queue),
+            "| EVALSHA hash 4 a queue b queue channel 1 3 | SET 2"
+        );
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        for command in [
+            release("a", 1),
+            asks(2),
+            // Its own request.
+            release("b", 2),
+            Command::new("PING"),
+            // No request.
+            release("c", 4),
+        ] {
+            queue.add(&command, None, None);
+        }
+        assert_eq!(
+            text(&mut queue),
+            "| EVALSHA hash 2 a queue channel 1 | SET 2 | EVALSHA hash 2 b queue channel 2 \
+             | PING | EVALSHA hash 2 c queue channel 4"
+        );
+    }
+
+    #[test]
+    fn calls_that_say_something_else_of_all_stay_apart_and_so_does_one_too_many() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let mut other = Command::new("EVALSHA");
+        other.arg("hash").arg(2).arg("b").arg("queue");
+        other.arg("another channel").arg(2).ending(2, 2);
+        queue.add(&release("a", 1), None, None);
+        queue.add(&other, None, None);
+        assert_eq!(text(&mut queue).matches('|').count(), 2);
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        for owner in 0..33 {
+            queue.add(&release("a", owner), None, None);
+        }
+        assert_eq!(text(&mut queue).matches('|').count(), 2);
+    }
+
+    #[test]
+    fn each_call_gets_its_part_of_the_reply_or_the_error() {
+        let merged = || {
+            let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+            let one = queue.add(&release("a", 1), None, None);
+            let ping = queue.add(&Command::new("SET").asking_as(2), None, None);
+            let two = queue.add(&release("b", 3), None, None);
+            text(&mut queue);
+            (queue, [one, two], ping)
+        };
+        let mut wakers = Vec::new();
+        let mut outcome = |queue: &mut RequestQueue, number| {
+            let outcome = queue.poll(number, Waker::noop())?;
+            Some(outcome.and_then(Value::extract_error).ok())
+        };
+        let (mut queue, [one, two], ping) = merged();
+        // Its sender is gone.
+        queue.forget(two);
+        let replies = Value::Array(vec![Value::Int(1), Value::Int(0)]);
+        assert!(queue.settle(replies, &mut wakers).is_ok());
+        assert_eq!(outcome(&mut queue, one), Some(Some(Value::Int(1))));
+        assert_eq!(outcome(&mut queue, ping), None);
+        assert!(queue.settle(Value::Okay, &mut wakers).is_ok());
+        assert_eq!(outcome(&mut queue, ping), Some(Some(Value::Okay)));
+        assert_eq!(queue.under_way(), 0);
+
+        let (mut queue, calls, _) = merged();
+        let error = redis::parse_redis_value(b"-NOSCRIPT x\r\n").unwrap_or(Value::Nil);
+        assert!(queue.settle(error, &mut wakers).is_ok());
+        for call in calls {
+            assert_eq!(outcome(&mut queue, call), Some(None));
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_yet_is_known() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let now = Instant::from_nanos(0);
+        let limits = Limits {
+            by: now,
+            late: now,
+            patience: now,
+            is_repeated: false,
+        };
+        let one = queue.add(&release("a", 1), None, Some(limits));
+        let two = queue.add(&Command::new("SET").asking_as(2), None, Some(limits));
+        assert!(queue.has_unsent() && queue.under_way() == 2);
+        let unsent = queue.take_unsent().unwrap_or_default();
+        let bytes = unsent.len();
+        assert!(queue.requests[one].end <= bytes as u64 && queue.requests[two].end <= bytes as u64);
+        // A part is written. What is merged meanwhile stands behind the rest.
+        queue.add(&release("b", 3), None, None);
+        queue.add(&release("c", 4), None, None);
+        assert!(!queue.put_back(unsent, bytes - 3));
+        let rest = queue.take_unsent().unwrap_or_default();
+        assert!(rest.starts_with(b"T\r\n*10\r\n"));
+    }
+
     #[test]
     fn the_end_of_a_slots_subscription_is_told_from_that_by_the_server() {
         let error = |text: &[u8]| redis::parse_redis_value(text).unwrap_or(Value::Nil);
