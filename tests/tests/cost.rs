@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, Rate};
+use lock_runtime::{LockClient, LockError, Rate};
 use lock_testkit::{RedisServer, Request, RequestLog, eventually};
 
 /// A client that has heard the server's own settings, and does not ask again.
@@ -64,6 +64,38 @@ async fn two_hundred_tenants_have_the_connections_of_one_client() {
     assert_eq!(client.health().await.unwrap().held, 200);
     assert_eq!(server.keys("tenant-*").await.len(), 200);
     assert_eq!(server.client_count().await, before);
+}
+
+/// Each has its own outcome: one of them waits for its turn, and one has lost its lock.
+#[tokio::test]
+async fn releases_that_are_ready_together_are_few_commands_and_each_has_its_own_outcome() {
+    let (server, client) = connected().await;
+    let other = settled(&server).await;
+    let key = |number: usize| format!("k{number}");
+    let mut held = Vec::new();
+    for number in 0..100 {
+        held.push(client.lock(&key(number)).acquire().await.unwrap());
+    }
+    let waiting = other.lock("k50").wait(Duration::from_secs(60));
+    let waiting = tokio::spawn(waiting.acquire());
+    eventually("it waits", async || {
+        client.inspect("k50").await.unwrap().waiting == 1
+    })
+    .await;
+    server.command(&["DEL", "lock:k70"]).await;
+    let before = server.command_calls("evalsha").await;
+    let releases = held.into_iter().map(lock_runtime::Guard::release);
+    let outcomes = futures_util::future::join_all(releases).await;
+    let calls = server.command_calls("evalsha").await - before;
+    assert!(calls <= 6, "{calls}");
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        let is_lost = matches!(outcome, Err(LockError::Lost { .. }));
+        assert_eq!(is_lost, number == 70, "{number}: {outcome:?}");
+        assert!(is_lost || outcome.is_ok(), "{number}: {outcome:?}");
+    }
+    let next = waiting.await.unwrap().unwrap();
+    assert_eq!(server.keys("lock:k*").await, ["lock:k50"]);
+    next.release().await.unwrap();
 }
 
 #[tokio::test]

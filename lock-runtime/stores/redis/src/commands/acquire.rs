@@ -67,8 +67,9 @@ impl RedisStore {
                 .arg(mode(queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL));
-            if let Some(owner) = instead_of {
-                command.arg(Shown(owner));
+            match instead_of {
+                Some(owner) => _ = command.arg(Shown(owner)),
+                None => command.sets_lock_of(request.claim.owner.request),
             }
         });
         let acquire = acquire.repeated().patient(Some(until));
@@ -117,7 +118,8 @@ impl RedisStore {
         set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let set = Request::command(set.asking_as(request.claim.owner.request));
+        set.sets_lock_of(request.claim.owner.request);
+        let set = Request::command(set);
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
         let reply: Reply<Option<String>> = self.call(key, by, &set).await?;

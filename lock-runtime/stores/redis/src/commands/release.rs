@@ -72,7 +72,7 @@ impl RedisStore {
                 command.arg(Shown(one.claim.owner));
                 // In a cluster, a script's keys are in one slot.
                 if !self.servers.is_cluster() {
-                    command.ending(one.claim.owner.request, 3);
+                    command.ends_hold_of(one.claim.owner.request, 3, 1);
                 }
                 return;
             }

@@ -4,7 +4,7 @@ use std::io;
 
 use redis::{RedisWrite, ToRedisArgs};
 
-use super::merging::{Order, Parts};
+use super::merging::{Order, Parts, Role};
 
 /// What the script of one lock takes.
 const USUAL_BYTES: usize = 384;
@@ -34,17 +34,27 @@ impl Command {
         self
     }
 
-    /// The request of this number asks for a lock by it, for the first time.
-    pub(crate) fn asking_as(mut self, owner: u64) -> Self {
-        self.order = Order::Asks(owner);
-        self
+    /// The request of this number asks for a lock by it.
+    pub(crate) fn sets_lock_of(&mut self, request: u64) {
+        self.order = Order::Free(request, Role::Sets);
     }
 
-    /// It calls a script, which ends the hold of the request of this number, with this many keys
-    /// and two arguments. The script also takes the keys of several locks, then the first argument,
-    /// and then the second one of each, and replies with a list.
-    pub(crate) fn ending(&mut self, owner: u64, keys: usize) {
-        self.order = Order::Ends(owner, Parts::of(self, keys));
+    /// It calls a script with this many keys, arguments that others may have too, and one of its
+    /// own, by which the request of this number asks for a lock. The script also takes the keys of
+    /// several locks, then the arguments that are the same, and then the last of each, and replies
+    /// with a list.
+    pub(crate) fn asks_for_lock_of(&mut self, request: u64, keys: usize, shared: usize) {
+        self.order = Order::Free(request, Role::Asks(Parts::of(self, keys, shared)));
+    }
+
+    /// The same, by which the hold of the request of this number ends.
+    pub(crate) fn ends_hold_of(&mut self, request: u64, keys: usize, shared: usize) {
+        self.order = Order::Free(request, Role::Ends(Parts::of(self, keys, shared)));
+    }
+
+    /// Whether it may have been merged with others.
+    pub(crate) fn may_be_merged(&self) -> bool {
+        matches!(self.order, Order::Free(_, Role::Asks(_) | Role::Ends(_)))
     }
 
     /// Another command with the arguments that this one has behind the first `skipped`.

@@ -7,6 +7,8 @@
 //! It also writes what the callers can't: what the socket did not take, what a caller left unsent,
 //! and everything over TLS.
 //!
+//! Releases that are not written yet are merged into one call of their script.
+//!
 //! So a caller needs no I/O of its own runtime, and a runtime that is blocked delays only its own
 //! replies.
 

@@ -9,7 +9,7 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::Command;
-use super::merging::{MergedCall, Order};
+use super::merging::{Order, Segment};
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
@@ -23,9 +23,12 @@ pub(super) type ReplyResult = Result<Value, RedisError>;
 /// A connection's state, under its mutex.
 #[derive(Debug)]
 pub(super) struct RequestQueue {
-    /// What is not written yet, but for the calls that are still merged.
+    /// What is not written yet.
     out: Vec<u8>,
-    merged: MergedCall,
+    /// What comes behind that, in an order that is still free.
+    segment: Segment,
+    /// The keys of several locks lie apart, behind a proxy: a merged call was refused.
+    is_divided: bool,
     /// The next buffer.
     spare: Vec<u8>,
     /// Where callers write. Without one, the connection's task writes.
@@ -113,7 +116,8 @@ impl RequestQueue {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         Self {
             out: Vec::new(),
-            merged: MergedCall::default(),
+            segment: Segment::default(),
+            is_divided: false,
             spare: Vec::new(),
             writer: writer.map(Arc::new),
             is_writing: false,
@@ -136,11 +140,11 @@ impl RequestQueue {
 
     /// The number of commands whose replies are still to come.
     pub(super) fn under_way(&self) -> usize {
-        self.awaited.len() + self.merged.calls.len()
+        self.awaited.len() + self.segment.len()
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.out.is_empty() || !self.merged.is_empty()
+        !self.out.is_empty() || self.segment.len() > 0
     }
 
     pub(super) fn ended(&self) -> Option<&RedisError> {
@@ -158,29 +162,21 @@ impl RequestQueue {
             self.requests.push(UnderWay::default());
             self.requests.len() - 1
         });
-        match command.order {
-            Order::Kept => self.close_merged(),
-            Order::Asks(owner) if !self.merged.is_empty() => {
-                self.merged.behind.push((number, owner));
-            }
-            Order::Asks(_) => {}
-            Order::Ends(owner, parts) => {
-                if !self.merged.fits(command, owner, &parts) {
-                    self.close_merged();
-                    self.merged.begin(command, &parts, self.out.len());
+        match &command.order {
+            Order::Kept => self.add_awaited(command, Awaiting::One(number), message),
+            Order::Free(owner, role) => {
+                if self.is_divided || !self.segment.fits(command, *owner, role) {
+                    self.close_segment();
                 }
-                self.merged.add(command, &parts, number);
+                self.segment.add(command, *owner, role, number);
             }
-        }
-        if !matches!(command.order, Order::Ends(..)) {
-            self.add_awaited(command, Awaiting::One(number), message);
         }
         let request = &mut self.requests[number];
         request.deadline = limits.map(Deadline::new);
-        request.end = match self.merged.is_empty() {
-            true => self.queued,
-            // Known when the calls are written.
-            false => u64::MAX,
+        // In a segment, it is known when that is closed.
+        request.end = match command.order {
+            Order::Kept => self.queued,
+            Order::Free(..) => u64::MAX,
         };
         (request.has_sender, request.is_awaited) = (true, true);
         if self.is_replaced && limits.is_some_and(|limits| limits.is_repeated) {
@@ -189,31 +185,31 @@ impl RequestQueue {
         number
     }
 
-    /// Puts the calls that were merged where they belong. What is added from now on stays behind.
-    fn close_merged(&mut self) {
-        let merged = &mut self.merged;
-        if merged.is_empty() {
-            return;
-        }
+    /// Settles the order of what is in the segment.
+    fn close_segment(&mut self) {
         let before = self.out.len();
-        merged.write(&mut self.out);
-        self.queued += (self.out.len() - before) as u64;
-        let behind = merged.behind.iter().map(|(number, _)| number);
-        for number in merged.calls.iter().chain(behind) {
-            self.requests[*number].end = self.queued;
+        for call in [&self.segment.ends, &self.segment.asks] {
+            let by = match call.requests[..] {
+                [] => continue,
+                [one] => Awaiting::One(one),
+                _ => Awaiting::Several(call.requests.clone()),
+            };
+            call.write(&mut self.out);
+            self.awaited.push_back(Awaited::new(by));
         }
-        let place = self.awaited.len() - merged.behind.len();
-        let by = match merged.calls[..] {
-            [one] => Awaiting::One(one),
-            _ => Awaiting::Several(merged.calls.clone()),
-        };
-        self.awaited.insert(place, Awaited::new(by));
-        merged.clear();
+        self.out.extend_from_slice(&self.segment.sets);
+        let sets = self.segment.set_requests.iter();
+        let sets = sets.map(|number| Awaited::new(Awaiting::One(*number)));
+        self.awaited.extend(sets);
+        self.queued += (self.out.len() - before) as u64;
+        for number in self.segment.requests() {
+            self.requests[number].end = self.queued;
+        }
+        self.segment.clear();
     }
 
     /// Adds a command whose reply nobody awaits.
     pub(super) fn add_unawaited(&mut self, command: &Command) {
-        self.close_merged();
         self.add_awaited(command, Awaiting::Nobody, None);
     }
 
@@ -234,6 +230,7 @@ impl RequestQueue {
         by: Awaiting,
         message: Option<(&'static str, String)>,
     ) {
+        self.close_segment();
         let before = self.out.len();
         command.write(&mut self.out);
         self.queued += (self.out.len() - before) as u64;
@@ -315,6 +312,9 @@ impl RequestQueue {
                 }
             }
             (Awaiting::Several(numbers), reply) => {
+                if let Value::ServerError(error) = &reply {
+                    self.is_divided |= error.code() == "CROSSSLOT";
+                }
                 for number in numbers {
                     self.settle_one(number, Ok(reply.clone()), wakers);
                 }
@@ -356,7 +356,7 @@ impl RequestQueue {
         if self.is_writing || self.is_full || self.ended.is_some() {
             return None;
         }
-        self.close_merged();
+        self.close_segment();
         if self.out.is_empty() {
             return None;
         }
@@ -377,7 +377,6 @@ impl RequestQueue {
             }
         } else {
             taken.drain(..written);
-            self.merged.at += taken.len();
             taken.append(&mut self.out);
             self.out = taken;
         }
@@ -474,7 +473,14 @@ mod tests {
         let mut command = Command::new("EVALSHA");
         command.arg("hash").arg(2).arg(name).arg("queue");
         command.arg("channel").arg(owner);
-        command.ending(owner, 2);
+        command.ends_hold_of(owner, 2, 1);
+        command
+    }
+
+    /// A request for a lock, by the request of this number.
+    fn set(owner: u64) -> Command {
+        let mut command = Command::new("SET");
+        command.arg(owner).sets_lock_of(owner);
         command
     }
 
@@ -496,14 +502,9 @@ mod tests {
 
     #[test]
     fn releases_are_one_call_ahead_of_requests_of_others_only() {
-        let asks = |owner| {
-            let mut set = Command::new("SET");
-            set.arg(owner);
-            set.asking_as(owner)
-        };
         let mut queue = RequestQueue::new(None, Duration::from_millis(500));
         queue.add(&release("a", 1), None, None);
-        queue.add(&asks(2), None, None);
+        queue.add(&set(2), None, None);
         queue.add(&release("b", 3), None, None);
         assert_eq!(
             text(&mut queue),
@@ -512,7 +513,7 @@ mod tests {
         let mut queue = RequestQueue::new(None, Duration::from_millis(500));
         for command in [
             release("a", 1),
-            asks(2),
+            set(2),
             // Its own request.
             release("b", 2),
             Command::new("PING"),
@@ -529,11 +530,24 @@ mod tests {
     }
 
     #[test]
+    fn calls_stay_apart_at_a_server_that_has_refused_to_merge_them() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let error = redis::parse_redis_value(b"-CROSSSLOT x\r\n").unwrap_or(Value::Nil);
+        for calls in [1, 2] {
+            queue.add(&release("a", 1), None, None);
+            queue.add(&release("b", 2), None, None);
+            assert_eq!(text(&mut queue).matches('|').count(), calls);
+            queue.out.clear();
+            assert!(queue.settle(error.clone(), &mut Vec::new()).is_ok());
+        }
+    }
+
+    #[test]
     fn calls_that_say_something_else_of_all_stay_apart_and_so_does_one_too_many() {
         let mut queue = RequestQueue::new(None, Duration::from_millis(500));
         let mut other = Command::new("EVALSHA");
         other.arg("hash").arg(2).arg("b").arg("queue");
-        other.arg("another channel").arg(2).ending(2, 2);
+        other.arg("another channel").arg(2).ends_hold_of(2, 2, 1);
         queue.add(&release("a", 1), None, None);
         queue.add(&other, None, None);
         assert_eq!(text(&mut queue).matches('|').count(), 2);
@@ -549,7 +563,7 @@ mod tests {
         let merged = || {
             let mut queue = RequestQueue::new(None, Duration::from_millis(500));
             let one = queue.add(&release("a", 1), None, None);
-            let ping = queue.add(&Command::new("SET").asking_as(2), None, None);
+            let ping = queue.add(&set(2), None, None);
             let two = queue.add(&release("b", 3), None, None);
             text(&mut queue);
             (queue, [one, two], ping)
@@ -589,7 +603,7 @@ mod tests {
             is_repeated: false,
         };
         let one = queue.add(&release("a", 1), None, Some(limits));
-        let two = queue.add(&Command::new("SET").asking_as(2), None, Some(limits));
+        let two = queue.add(&set(2), None, Some(limits));
         assert!(queue.has_unsent() && queue.under_way() == 2);
         let unsent = queue.take_unsent().unwrap_or_default();
         let bytes = unsent.len();
@@ -599,7 +613,7 @@ mod tests {
         queue.add(&release("c", 4), None, None);
         assert!(!queue.put_back(unsent, bytes - 3));
         let rest = queue.take_unsent().unwrap_or_default();
-        assert!(rest.starts_with(b"T\r\n*10\r\n"));
+        assert!(rest.starts_with(b"2\r\n*10\r\n"));
     }
 
     #[test]
