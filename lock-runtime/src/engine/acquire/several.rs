@@ -170,7 +170,7 @@ impl Engine {
         let renew_at = options
             .renew
             .then(|| timing::renewal_at(sent, options.lease, until));
-        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         under_way.settle();
         AtOnce::Held(hold)
     }
@@ -306,7 +306,7 @@ impl Engine {
             tenure: None,
             how: GrantedBy::Store,
         };
-        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         let mut whole = true;
         for part in holds {
             whole &= part.become_part();

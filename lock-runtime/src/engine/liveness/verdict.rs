@@ -1,5 +1,5 @@
 //! The one decision between "busy" and "unavailable": when a request stops waiting, and with which
-//! error. Pure: a lock (`acquire/giving_up`) and a latch (`latch/giving_up`) bring the facts.
+//! error. Pure: a lock (`acquire/silence_facts`) and a latch (`latch/silence_facts`) bring the facts.
 //!
 //! At any time ([`Facts::overdue`]):
 //!

@@ -15,8 +15,8 @@ use lock_store::{Instant, Queue, StoreError};
 
 use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
-use super::giving_up::HeardSoFar;
 use super::long_wait::LongWait;
+use super::silence_facts::HeardSoFar;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::fencing::window;
@@ -58,7 +58,7 @@ impl<'e> AcquireTask<'e> {
     /// Waits for the key, as long as the budget says.
     pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let mut waiting = self.enter(now);
+        let mut waiting = self.start_waiting(now);
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
@@ -93,7 +93,7 @@ impl<'e> AcquireTask<'e> {
 
     /// Joins the local queue. The requests of a fair lock ask the store at once, wherever they
     /// stand.
-    fn enter(&mut self, now: Instant) -> WaitingRequest<'e> {
+    fn start_waiting(&mut self, now: Instant) -> WaitingRequest<'e> {
         let (queued, is_first) = self.join_local_queue(now);
         if !is_first {
             self.barge_no_more();
