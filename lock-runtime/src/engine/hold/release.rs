@@ -10,7 +10,7 @@ use super::Hold;
 use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{PendingRelease, UndoJob};
+use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
@@ -56,7 +56,7 @@ impl Engine {
                 key = %hold.key().shortened(), error = %failure.error,
                 "a release is repeated in the background"
             );
-            self.undo.count_failure();
+            self.cleanup.count_failure();
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
@@ -71,7 +71,7 @@ impl Engine {
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
-        self.undo.count_failure();
+        self.cleanup.count_failure();
         told.was_gone = true;
         Err(hold.lost_error(LostReason::Gone))
     }
@@ -91,7 +91,7 @@ impl Engine {
         if hold.ended() {
             return;
         }
-        // A shutdown does not close the store before the undo task knows of it.
+        // A shutdown does not close the store before the cleanup task knows of it.
         if self.has_no_thread() {
             return;
         }
@@ -131,7 +131,7 @@ impl Engine {
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
-        self.undo.send(UndoJob::Release(PendingRelease {
+        self.cleanup.send(CleanupJob::Release(PendingRelease {
             requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.

@@ -96,7 +96,7 @@ pub(super) const KNOWN: &[Known] = &[
         "who asks waits next, and it is said there, too",
     ),
     (
-        "background/undo.rs",
+        "background/cleanup/mod.rs",
         "Ok(answer) if late.is_none_or(",
         "is_none_or",
         [1, 1],
