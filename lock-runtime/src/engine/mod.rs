@@ -214,7 +214,7 @@ impl Engine {
     }
 
     /// The error of a request that is to wait no longer.
-    fn carry_out(
+    fn check_verdict(
         &self,
         verdict: Verdict,
         key: &LockKey,

@@ -3,6 +3,9 @@
 //! Each key has an acquire task (`task`): it waits for the key (`waiting`) or tries once
 //! (`try_once`), sends the commands (`command`) and makes a hold of its grant (`grant`). A request
 //! for several keys takes all or none (`several`). All of it is observed (`observed_request`).
+//!
+//! Futures of what is rare are boxed, here and for latches: a waiting task has room for the largest
+//! of what it may wait for.
 
 mod command;
 mod foreign;
@@ -60,8 +63,6 @@ impl Engine {
         let mut keys = request.keys.iter();
         let outer = keys.find_map(|key| enclosing(engine.id(), key));
         if let Some(frame) = outer {
-            // Boxed, like everything rare: every waiting task has room for the largest of what it
-            // may wait for.
             let nested = engine.acquire_nested(&frame, request.keys, options, budget);
             return Box::pin(nested).await;
         }
@@ -103,7 +104,8 @@ impl Engine {
             (true, Some(_)) => self.can(Wish::FencedShares)?,
             (false, _) => {}
         }
-        // Shares are fair by themselves, and why they can't be had says more.
+        // Shares are always fair. If they are not available, that reason helps the user more than
+        // `fair`.
         match (options.permits, options.fair) {
             (Some(_), _) => self.can(Wish::Shares),
             (None, true) => self.can(Wish::Fair),

@@ -284,8 +284,8 @@ impl<'e> AcquireTask<'e> {
                 let foreign = waiting.foreign.recheck_at(holder, owner, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
-                // A grant that was heard before this reply is older than it: the store had ended it
-                // when it wrote 'busy'.
+                // Drop grants heard before this reply. The store had ended them when it answered
+                // `busy`.
                 let before = waiting.queued.waiter.signal.take_before_reply();
                 match is_first {
                     // The plain first try can't queue: join the store's queue now, and only then

@@ -20,7 +20,7 @@ use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
 use crate::engine::revocation_inbox::Demands;
-use crate::engine::revoke::carry_out;
+use crate::engine::revoke::run_demands;
 use crate::engine::short_lease::ShortLease;
 use crate::engine::who_holds::answer_questions;
 
@@ -96,6 +96,6 @@ impl Engine {
         self.clock
             .spawn(forget_unused_views(engine(), Arc::clone(views_used)));
         self.clock.spawn(answer_questions(engine(), questions));
-        self.clock.spawn(carry_out(engine(), demands));
+        self.clock.spawn(run_demands(engine(), demands));
     }
 }

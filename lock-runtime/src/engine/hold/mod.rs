@@ -144,7 +144,6 @@ impl Hold {
         self.parts()[0].owner.client == client
     }
 
-    /// How much of its key it has; `None` is all of it.
     pub(crate) fn permits(&self) -> Option<Permits> {
         self.state.lock().permits
     }

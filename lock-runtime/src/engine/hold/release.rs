@@ -35,7 +35,7 @@ impl Engine {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        // Told at the very end, when nobody waits for this any more.
+        // On drop, tells observers how the hold ended: last, so that nobody waits for it.
         let mut told = ToldEnd {
             engine: self,
             hold,
@@ -119,9 +119,9 @@ impl Engine {
         Some(ending)
     }
 
-    /// The store may have a lost hold's key for a moment more, or longer after `max_hold` or a
-    /// shutdown. Of a hold that is gone, a quorum may have a rest: it stays until nobody here
-    /// trusts the hold.
+    /// Releases a lost hold in the background. The store may have it for a moment more, or longer
+    /// after `max_hold` or a shutdown. If a quorum's majority has lost it, the others keep it until
+    /// this release: by then its owner knows of the loss.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.observed.record_lost(hold, self.clock.now());
         self.send_release(hold, !reason.is_end_of_lease(), true);
@@ -157,7 +157,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Tells how a hold has ended, when this is dropped.
+/// Tells observers how a hold has ended, when this is dropped.
 struct ToldEnd<'e> {
     engine: &'e Engine,
     hold: &'e Hold,

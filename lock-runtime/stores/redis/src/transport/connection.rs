@@ -286,8 +286,6 @@ impl Connection {
     async fn choose(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
         match self.with_up(Arc::clone) {
             Some(up) => Ok(up),
-            // Boxed, like everything rare here: every command has room for the largest of what it
-            // may wait for.
             None => Box::pin(self.get(by)).await,
         }
     }

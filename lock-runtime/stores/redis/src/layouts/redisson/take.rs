@@ -88,8 +88,8 @@ impl RedissonStore {
         Ok(Answer::new(acquired, link))
     }
 
-    /// Takes an `RLock` if nobody has it. Who has it is told by the script for all cases; also to a
-    /// repeat of what was carried out.
+    /// Takes an `RLock` if nobody has it. `None`: not taken. The general script then says by whom,
+    /// and recognises a repeated grant.
     async fn take_free(
         &self,
         request: &Acquire,
