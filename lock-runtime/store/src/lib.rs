@@ -59,7 +59,9 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Access, Credentials, CredentialsProvider, Login, User, given_twice};
+pub use credentials::{
+    Access, Credentials, CredentialsProvider, Login, User, given_once, given_twice,
+};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};

@@ -60,9 +60,8 @@ impl Engine {
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
-        // A late acquire that found the lock taken has a place in the store's queue. A release
-        // leaves it there.
-        let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
+        let undone =
+            |(late, _): &(LateAcquire, _)| late.is_undone_by_release(released, answer.link, sent);
         if hold.pending_outcomes.iter().all(undone) {
             std::mem::forget(unfinished);
         }

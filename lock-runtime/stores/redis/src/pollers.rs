@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use lock_store::{Holder, Instant, LockKey, Mutex, SweepingMap};
 
-/// Such a client is expected at a key for this time after it was last seen there.
-const SEEN_FOR: Duration = Duration::from_secs(10);
+use crate::config::SEEN_FOR;
+
 /// How long the key is left alone: longer than the pause of an impatient loop.
 const FREE_FOR: Duration = Duration::from_millis(15);
 /// The shortest turn of this side, and the longest.

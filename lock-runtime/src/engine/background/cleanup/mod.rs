@@ -343,11 +343,9 @@ impl CleanupWorker {
                 "a lock was gone when it was released"
             );
         }
-        // A late acquire that found the lock taken has a place in the store's queue, which a
-        // release leaves there.
-        let has_gone = gone.is_some();
+        let was_held = gone.is_none();
         let late = job.pending_outcomes.into_iter();
-        let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
+        let late = late.filter(|(late, _)| !late.is_undone_by_release(was_held, answer.link, sent));
         // A late renewal may keep what a late acquire took.
         let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
         late.map(|(late, request)| PendingUndo {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use lock_store::timing::BACKOFF_MAX;
+use lock_store::timing::{BACKOFF_MAX, is_cut};
 use lock_store::{
     Failure, Instant, Link, Listener, Mutex, ServerHealth, StoreError, StoreErrorKind,
 };
@@ -325,7 +325,7 @@ impl Connection {
     fn not_answered(&self, link: Link, sent: Instant, by: Instant) {
         let limit = self.context.timeouts.command;
         // A command whose time was cut by its request's budget says nothing about the connection.
-        if by >= sent + limit - limit / 10
+        if !is_cut(sent, by, limit)
             && self.link() == link
             && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS
         {

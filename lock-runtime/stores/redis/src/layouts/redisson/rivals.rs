@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use lock_store::{Holder, Instant, LockKey, Mutex, SweepingMap};
 
+use crate::config::SEEN_FOR;
 use crate::random;
 
-/// Redisson is expected at a key for this time after it was last seen there.
-const SEEN_FOR: Duration = Duration::from_secs(10);
 /// Behind a hold of this library, Redisson has about so long to come first.
 const HEAD_START: Duration = Duration::from_millis(6);
 /// The head start doubles so often if nobody comes, as from a client that sleeps between its tries.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_store::timing::recheck_in;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Instant, LockKey, Owner,
     Queue, StoreError, StoreErrorKind,
@@ -19,8 +20,6 @@ use crate::wire::{Reply, WrongType, millis, remaining};
 
 /// How long this process lets others go first when it has had a key for its time.
 const OTHERS_FIRST: Duration = Duration::from_millis(10);
-/// How often a waiter asks that nobody has called. It also keeps its place and its subscription.
-const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// A head of a queue that has not listened for this time has died. Redisson itself gives a
 /// subscription 7.5 s.
 const SILENT_FOR: Duration = Duration::from_secs(8);
@@ -120,9 +119,10 @@ impl RedissonStore {
         let Some(head_start) = self.rivals.head_start(key, now) else {
             return false;
         };
-        let most = request.lease.min(until.saturating_duration_since(now)) / 4;
-        let sleeps = self.store.clock.sleep_until(now + head_start.min(most));
-        sleeps.await;
+        let others = self
+            .store
+            .yield_to_others(now, head_start, request.lease, until);
+        others.await;
         let heard = self.channels.heard(channel);
         if heard.is_some_and(|heard| heard > now) {
             self.rivals.came(key);
@@ -227,8 +227,7 @@ impl RedissonStore {
             let look = looks.then_some(Sighting { now, ends, heard });
             look_early = self.rivals.busy(key, holder, look, now);
         }
-        let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-        busy.look_in = Some(look_early.unwrap_or(ASKS_AGAIN).min(look_in));
+        busy.look_in = look_early.into_iter().chain([recheck_in(rest)]).min();
         if state == Value::Int(2) {
             let now = self.store.clock.now();
             self.rivals.released(&request.claim.key, now);
@@ -265,8 +264,7 @@ fn semaphore(reply: Vec<Value>, request: &Acquire) -> Result<Acquired, Failure> 
             let rest = remaining(next());
             let mut busy = Busy::new(rest, false);
             busy.limit = differs(next());
-            let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-            busy.look_in = Some(look_in.min(ASKS_AGAIN));
+            busy.look_in = Some(recheck_in(rest));
             Ok(Acquired::Busy(busy))
         }
     }
