@@ -233,8 +233,8 @@ impl<'e> AcquireTask<'e> {
         }
         // The one before has rechecked until now. Most likely it has just got what this one waits
         // for. But the store must hear of this client as often as before.
-        let looked = waiter.liveness().looked_at();
-        let next = looked.map(|at| timing::next_recheck(at, None));
+        let reasked = waiter.liveness().reasked_at();
+        let next = reasked.map(|at| timing::next_recheck(at, None));
         next.map_or(recheck_at, |next| next.max(recheck_at))
     }
 

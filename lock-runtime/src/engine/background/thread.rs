@@ -1,5 +1,4 @@
-//! The client's own thread, with a current-thread runtime: connections, watchdog and cleanup task live
-//! there.
+//! The client's own thread, with a current-thread runtime: connections, watchdog and cleanup live there.
 //!
 //! So a global client outlives each runtime of its callers. Code that blocks its executor does not
 //! cost it its leases. A guard can be dropped anywhere.

@@ -30,7 +30,7 @@ pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<Lo
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            let Some(skipped) = local_queues.look(clock.now()) else {
+            let Some(skipped) = local_queues.find_unpolled(clock.now()) else {
                 break;
             };
             for waiter in skipped {

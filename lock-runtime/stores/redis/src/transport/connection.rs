@@ -124,33 +124,34 @@ impl Connection {
 
     /// Listens on another channel of the client's own, if it is up. The next connection does so
     /// anyway.
-    pub(crate) fn hear(&self, channel: &str) {
-        self.hear_these(|_| vec![channel.to_owned()]);
+    pub(crate) fn subscribe(&self, channel: &str) {
+        self.subscribe_to(|_| vec![channel.to_owned()]);
     }
 
     /// Listens on all channels of the client's own. Called when it is up: whoever begins to use a
-    /// view calls [`hear`](Self::hear), before or after that.
-    pub(super) fn hear_all(&self) {
-        self.hear_these(ClientChannels::all);
+    /// view calls [`subscribe`](Self::subscribe), before or after that.
+    pub(super) fn subscribe_all(&self) {
+        self.subscribe_to(ClientChannels::all);
     }
 
-    fn hear_these(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
+    fn subscribe_to(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
         if let Some(own) = &self.context.channels {
             self.with_up(|up| {
                 let (channels, own) = (these(own), Arc::clone(own));
-                up.subscriptions.hear(&up.connection, channels, own);
+                up.subscriptions
+                    .subscribe_own(&up.connection, channels, own);
             });
         }
     }
 
     /// Listens on these channels of the client's own no longer.
-    pub(crate) fn forget(&self, channels: &[String]) {
+    pub(crate) fn unsubscribe(&self, channels: &[String]) {
         let Some(own) = &self.context.channels else {
             return;
         };
         self.with_up(|up| {
             let (channels, own) = (channels.to_vec(), Arc::clone(own));
-            up.subscriptions.forget(&up.connection, channels, own);
+            up.subscriptions.unsubscribe(&up.connection, channels, own);
         });
     }
 
@@ -335,7 +336,7 @@ impl Connection {
     }
 
     /// Asks the server about itself. The connection is not judged by the answer.
-    pub(crate) async fn look(
+    pub(crate) async fn ask_health(
         &self,
         by: Instant,
         ask: impl AsyncFnOnce(&Connected) -> Result<ServerHealth, RedisError>,
