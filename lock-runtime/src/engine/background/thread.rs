@@ -1,4 +1,5 @@
-//! The client's own thread, with a current-thread runtime: connections, watchdog and cleanup live there.
+//! The client's own thread, with a current-thread runtime: connections, watchdog and cleanup live
+//! there.
 //!
 //! So a global client outlives each runtime of its callers. Code that blocks its executor does not
 //! cost it its leases. A guard can be dropped anywhere.

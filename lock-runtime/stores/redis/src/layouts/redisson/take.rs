@@ -72,7 +72,7 @@ impl RedissonStore {
         if joins {
             self.channels.note(&channel, key, owner, now);
         }
-        let take = self.request(request, &names).repeated();
+        let take = self.build_request(request, &names).repeated();
         let take = take.patient(Some(until));
         let take = take.listening(joins.then(|| channel.clone()));
         let reply: Reply<Vec<Value>> = self.store.call(key, by, &take).await?;
@@ -131,11 +131,11 @@ impl RedissonStore {
     }
 
     /// The request for all cases.
-    fn request(&self, request: &Acquire, names: &RedissonNames) -> Request {
+    fn build_request(&self, request: &Acquire, names: &RedissonNames) -> Request {
         let owner = request.claim.owner;
         let field = names::field(owner);
         match Kind::of(&request.claim) {
-            Kind::Lock => self.lock(request, names, &field),
+            Kind::Lock => self.build_lock_request(request, names, &field),
             Kind::ReadWrite { writes } => {
                 let keys = [&*names.key, &names.reader(&field)];
                 self.script(&scripts::REDISSON_READ_WRITE, keys, |command| {
@@ -156,7 +156,7 @@ impl RedissonStore {
         }
     }
 
-    fn lock(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
+    fn build_lock_request(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
         let joins = request.queue == Queue::Join;
         let keys = [
             &*names.key,
@@ -218,7 +218,7 @@ impl RedissonStore {
         let mut look_early = None;
         if !holder.is_empty() {
             let permits = request.claim.permits.map(|permits| permits.count);
-            let holder = self.told(&names::holder(&holder, permits));
+            let holder = self.told(&names::parse_holder(&holder, permits));
             busy.holder = Some(holder);
             let key = &request.claim.key;
             let looks = request.queue == Queue::Join && request.claim.permits.is_none();
