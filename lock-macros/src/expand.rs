@@ -133,7 +133,7 @@ impl Expansion<'_> {
         quote_spanned! {Span::mixed_site()=>
             #slot
             #[allow(clippy::large_futures)]
-            #private::Released {
+            #private::ReleaseAfter {
                 slot: #borrow,
                 body: {
                     let __lock_slot = #borrow;
@@ -142,7 +142,7 @@ impl Expansion<'_> {
                         #prepare
                         #convert
                         #[allow(clippy::large_futures)]
-                        #private::Stopped {
+                        #private::StopWhenLost {
                             slot: __lock_slot,
                             body: #body,
                             convert: #convert_name,

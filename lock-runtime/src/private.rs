@@ -143,9 +143,9 @@ impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'s, F, C> {
     }
 }
 
-/// [`Released`] without the release.
+/// Runs the body and stops it when the lock is lost. Does not release.
 #[derive(Debug)]
-pub struct Stopped<'s, F, C> {
+pub struct StopWhenLost<'s, F, C> {
     /// Where the body puts the lock.
     pub slot: &'s Slot,
     /// What the user wrote.
@@ -154,7 +154,7 @@ pub struct Stopped<'s, F, C> {
     pub convert: C,
 }
 
-impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Stopped<'s, F, C> {
+impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for StopWhenLost<'s, F, C> {
     type Output = F::Output;
     type IntoFuture = Converted<'s, F, C>;
 
@@ -163,16 +163,16 @@ impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Stopped<'s, F, C> {
     }
 }
 
-/// Only the release, after what is around a [`Stopped`] body is gone too.
+/// Releases after the body, and what is around its [`StopWhenLost`], is gone.
 #[derive(Debug)]
-pub struct Released<'s, F> {
+pub struct ReleaseAfter<'s, F> {
     /// Where the lock is.
     pub slot: &'s Slot,
     /// What the lock has to outlive.
     pub body: F,
 }
 
-impl<'s, F: Future> IntoFuture for Released<'s, F> {
+impl<'s, F: Future> IntoFuture for ReleaseAfter<'s, F> {
     type Output = F::Output;
     type IntoFuture = ThenRelease<'s, F, F::Output>;
 
@@ -209,7 +209,7 @@ impl<F: Future, C: Convert<F::Output>> Future for Converted<'_, F, C> {
         match (ready!(this.run.poll(cx)), this.convert.take()) {
             (Ok(output), _) => Poll::Ready(output),
             (Err(error), Some(convert)) => Poll::Ready(convert.convert(error)),
-            // Polled after it was ready, which the contract of futures leaves open.
+            // Polled after it was ready.
             (Err(_), None) => Poll::Pending,
         }
     }

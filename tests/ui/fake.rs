@@ -310,13 +310,13 @@ pub(crate) mod __private {
         std::array::from_fn(|at| FencingToken(first + at as u64))
     }
 
-    pub(crate) struct Stopped<'s, F, C> {
+    pub(crate) struct StopWhenLost<'s, F, C> {
         pub(crate) slot: &'s Slot,
         pub(crate) body: F,
         pub(crate) convert: C,
     }
 
-    impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Stopped<'s, F, C> {
+    impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for StopWhenLost<'s, F, C> {
         type Output = F::Output;
         type IntoFuture = Running<'s, F, C>;
 
@@ -366,12 +366,12 @@ pub(crate) mod __private {
         }
     }
 
-    pub(crate) struct Released<'s, F> {
+    pub(crate) struct ReleaseAfter<'s, F> {
         pub(crate) slot: &'s Slot,
         pub(crate) body: F,
     }
 
-    impl<'s, F: Future> IntoFuture for Released<'s, F> {
+    impl<'s, F: Future> IntoFuture for ReleaseAfter<'s, F> {
         type Output = F::Output;
         type IntoFuture = Releasing<'s, F>;
 
@@ -419,12 +419,12 @@ pub(crate) mod __private {
                 body,
                 convert,
             } = self;
-            let body = Stopped {
+            let body = StopWhenLost {
                 slot,
                 body,
                 convert,
             };
-            Released {
+            ReleaseAfter {
                 slot,
                 body: body.into_future(),
             }

@@ -252,7 +252,6 @@ impl Lock {
                         Err(error) => error,
                     };
                     match error {
-                        // Boxed, like everything rare.
                         LockError::KeyConflict { .. } => {
                             Err(Box::pin(engine.explain(error, options.permits)).await)
                         }

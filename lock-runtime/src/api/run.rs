@@ -1,7 +1,8 @@
 //! A body under a guard, from its first poll to the release.
 //!
 //! Two futures, written by hand because an `async fn` would hold the body twice: [`GuardedBody`]
-//! ends the body when the lock is lost, [`ThenRelease`] ends the hold when the body is gone.
+//! ends the body when the lock is lost, [`ThenRelease`] ends the hold when the body is gone. Polled
+//! after they were ready, they stay pending: the contract of futures leaves that open.
 
 use std::fmt;
 use std::future::{self, Future};
@@ -45,13 +46,15 @@ impl Slot {
         self.guard.get_or_init(|| guard)
     }
 
-    /// Takes what came of the request. Resolves under the guard, or never.
+    /// Stores the outcome of the request. Resolves to the guard when the body may go on. After an
+    /// error it never resolves: the runner drops the body.
     pub(crate) fn fill(&self, acquired: Result<Guard, LockError>) -> impl Future<Output = &Guard> {
         match acquired {
             Ok(guard) => drop(self.guard.set(guard)),
             Err(error) => self.set_refusal(error),
         }
-        // The first poll only lets what runs the body see what is here. It polls again at once.
+        // Pending once, so that `GuardedBody` sees the guard and begins its watch before the body
+        // goes on.
         let mut is_seen = false;
         future::poll_fn(move |_| match self.guard.get() {
             Some(guard) if std::mem::replace(&mut is_seen, true) => Poll::Ready(guard),
@@ -158,7 +161,6 @@ fn poll_alone<F: Future>(
     cx: &mut Context<'_>,
 ) -> Poll<Result<F::Output, LockError>> {
     let Some(running) = body.as_mut().as_pin_mut() else {
-        // Polled after it was ready, which the contract of futures leaves open.
         return Poll::Pending;
     };
     let output = ready!(running.poll(cx));
@@ -311,7 +313,6 @@ impl<T, F: Future<Output = T>> Future for ThenRelease<'_, F, T> {
         }
         match this.output.take() {
             Some(output) => Poll::Ready(output),
-            // Polled after it was ready, which the contract of futures leaves open.
             None => Poll::Pending,
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[cfg(feature = "__internals")]
 use lock_store::ClientId;
 #[cfg(feature = "__internals")]
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_store::{Access, ConfigError, Layout, Store, StoreContext};
 #[cfg(feature = "redis")]
 use lock_store_redis::{AddressMap, Replicas};
@@ -91,7 +91,7 @@ pub struct LockClientBuilder {
 #[derive(Clone)]
 struct Simulated {
     id: ClientId,
-    pause: Pause,
+    pause: SimulatedStop,
 }
 
 /// Makes a store that this crate does not know.
@@ -254,7 +254,7 @@ impl LockClientBuilder {
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
     /// Nothing in there is left to chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "__internals")]
-    pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
+    pub fn simulated(mut self, runtime: Handle, id: u128, pause: SimulatedStop) -> Self {
         let id = ClientId(id);
         self.simulated = Some(Simulated { id, pause });
         self.on_runtime(runtime)

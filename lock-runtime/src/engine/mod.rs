@@ -43,8 +43,8 @@ use lock_store::{
 use tokio::sync::Notify;
 
 use self::background::active::Active;
+use self::background::cleanup::Cleanup;
 use self::background::thread::ThreadEnd;
-use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
 use self::errors::unavailable;
 use self::fencing::rising::LastTokens;
@@ -88,7 +88,7 @@ pub(crate) struct Engine {
     store_time: StoreTime,
     liveness: Arc<Liveness>,
     watchdog: Arc<Watchdog>,
-    undo: Undo,
+    cleanup: Cleanup,
     numbers: Arc<RequestNumbers>,
     names: Arc<HolderNames>,
     revocations: Arc<Revocations>,
@@ -142,8 +142,8 @@ impl Engine {
             longest_waiting: self.local_queues.oldest().map(since),
             connected: !self.store.is_closed() && self.store.is_connected(),
             since_last_answer: self.liveness.answered().map(since),
-            release_failures: self.undo.release_failures(),
-            undoing: self.undo.pending(),
+            release_failures: self.cleanup.release_failures(),
+            undoing: self.cleanup.pending(),
             ..self.observed.counters.stats()
         }
     }
@@ -214,7 +214,7 @@ impl Engine {
     }
 
     /// The error of a request that is to wait no longer.
-    fn carry_out(
+    fn check_verdict(
         &self,
         verdict: Verdict,
         key: &LockKey,

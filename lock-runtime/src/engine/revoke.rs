@@ -221,7 +221,7 @@ fn drop_ended(left: &mut Vec<ToRevoke>, there: &[ToRevoke]) -> usize {
 }
 
 /// The task that carries out the demands of others. Ends with the engine.
-pub(super) async fn carry_out(engine: Weak<Engine>, mut demands: Demands) {
+pub(super) async fn run_demands(engine: Weak<Engine>, mut demands: Demands) {
     while let Some(demand) = demands.recv().await {
         let Some(engine) = engine.upgrade() else {
             return;

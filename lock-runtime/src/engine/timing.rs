@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, trusted};
+use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, recheck_in, trusted};
 use lock_store::{Clock, Instant};
 
 use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
-pub(crate) use lock_store::timing::backoff;
+pub(crate) use lock_store::timing::{backoff, is_cut};
 
 /// A wait without end fails after this many grants that could not be used. Most likely the lease is
 /// too short for the network.
@@ -131,11 +131,6 @@ impl Budget {
     }
 }
 
-/// Whether a command had so little time that its silence says nothing about the store.
-pub(crate) fn is_cut(sent: Instant, by: Instant, command_timeout: Duration) -> bool {
-    by < sent + command_timeout - command_timeout / 10
-}
-
 /// Whether a command got no answer because this process stood still. Such a failure is noticed long
 /// after the command's time was over. It says nothing about the store.
 pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration) -> bool {
@@ -172,10 +167,7 @@ pub(crate) fn recheck_at(
 
 /// When to look again, if the store has not said when.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
-    let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
-        remaining + Duration::from_millis(1)
-    });
-    sent + lease_ends.clamp(MIN_LEASE, FALLBACK_POLL)
+    sent + recheck_in(remaining).max(MIN_LEASE)
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since

@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 
 use crate::instant::Instant;
 #[cfg(feature = "__internals")]
-use crate::pause::Pause;
+use crate::simulated_stop::SimulatedStop;
 
 pin_project! {
     /// See [`Clock::by`]. (`select!` in an `async fn` would store the future twice.)
@@ -58,7 +58,7 @@ pub struct Clock {
     ahead: Option<Arc<AtomicI64>>,
     /// Simulation: stops the tasks that it starts, and lets the machine sleep.
     #[cfg(feature = "__internals")]
-    pause: Option<Pause>,
+    pause: Option<SimulatedStop>,
 }
 
 impl Clock {
@@ -111,7 +111,7 @@ impl Clock {
     /// The same clock on a machine that `pause` controls: it stops the clock's tasks, and lets the
     /// machine sleep.
     #[cfg(feature = "__internals")]
-    pub fn pausable(mut self, pause: Option<Pause>) -> Self {
+    pub fn pausable(mut self, pause: Option<SimulatedStop>) -> Self {
         self.pause = pause;
         self
     }
@@ -147,7 +147,10 @@ impl Clock {
             let by = Duration::from_millis(ahead.unsigned_abs());
             return if ahead < 0 { now - by } else { now + by };
         }
-        now + self.pause.as_ref().map_or(Duration::ZERO, Pause::slept)
+        now + self
+            .pause
+            .as_ref()
+            .map_or(Duration::ZERO, SimulatedStop::slept)
     }
 
     /// An alarm of the client's runtime at that time. It is late by as long as the machine sleeps

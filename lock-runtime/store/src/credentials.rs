@@ -95,6 +95,19 @@ pub fn given_twice() -> ConfigError {
     )
 }
 
+/// Refuses what the builder and the URL give: neither would win.
+///
+/// # Errors
+/// If it is given twice.
+pub fn given_once(what: &str, is_twice: bool) -> Result<(), ConfigError> {
+    match is_twice {
+        false => Ok(()),
+        true => Err(ConfigError::new(format!(
+            "`{what}` is given by the builder and in the store's URL; leave one of them out"
+        ))),
+    }
+}
+
 impl Login {
     /// Whether it says anything.
     #[must_use]
@@ -114,9 +127,10 @@ impl Login {
         example: &str,
     ) -> Result<Option<User>, ConfigError> {
         let (name, password) = in_url;
-        let name = given_once("username", &self.username, name)?;
-        let password = given_once("password", &self.password, password)?;
-        match (name, password) {
+        given_once("username", self.username.is_some() && name.is_some())?;
+        given_once("password", self.password.is_some() && password.is_some())?;
+        let name = name.or_else(|| self.username.clone());
+        match (name, password.or_else(|| self.password.clone())) {
             (None, None) => Ok(None),
             (Some(name), Some(password)) => {
                 remember(&name, &password);
@@ -126,19 +140,6 @@ impl Login {
                 "this store needs both user and password, or neither; write `{example}`"
             ))),
         }
-    }
-}
-
-fn given_once(
-    what: &str,
-    beside: &Option<String>,
-    in_url: Option<String>,
-) -> Result<Option<String>, ConfigError> {
-    match (beside, in_url) {
-        (Some(_), Some(_)) => Err(ConfigError::new(format!(
-            "`{what}` is given by the builder and in the store's URL; leave one of them out"
-        ))),
-        (beside, in_url) => Ok(in_url.or_else(|| beside.clone())),
     }
 }
 

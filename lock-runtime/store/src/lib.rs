@@ -36,8 +36,6 @@ mod namespace;
 #[doc(hidden)]
 pub mod ordered;
 mod owner;
-#[cfg(feature = "__internals")]
-mod pause;
 mod rate;
 mod request;
 pub mod rules;
@@ -45,6 +43,8 @@ pub mod rules;
 pub mod secrets;
 mod server_text;
 mod server_url;
+#[cfg(feature = "__internals")]
+mod simulated_stop;
 mod staggered;
 mod sweeping_map;
 pub mod timing;
@@ -59,7 +59,9 @@ pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
-pub use credentials::{Access, Credentials, CredentialsProvider, Login, User, given_twice};
+pub use credentials::{
+    Access, Credentials, CredentialsProvider, Login, User, given_once, given_twice,
+};
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
@@ -77,8 +79,6 @@ pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 pub use mutex::Mutex;
 pub use namespace::Namespace;
 pub use owner::{ClientId, ForeignNames, FoundHolder, Holder, Owner};
-#[cfg(feature = "__internals")]
-pub use pause::Pause;
 pub use rate::{MAX_EXACT, RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, LockFound, Permits, Queue,
@@ -90,6 +90,8 @@ pub use server_text::escaped;
 pub use server_url::{
     Host, ServerUrl, UrlForm, no_tls, percent_decoded, switch_option, time_option, tls_option,
 };
+#[cfg(feature = "__internals")]
+pub use simulated_stop::SimulatedStop;
 pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

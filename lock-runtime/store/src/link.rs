@@ -11,6 +11,15 @@ pub struct Link(pub u64);
 impl Link {
     /// The answers of one batch came over several links, and no single one stands for all.
     pub const SEVERAL: Self = Self(u64::MAX);
+
+    /// The link of both answers: this one if it is the same, else several.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        match self == other {
+            true => self,
+            false => Self::SEVERAL,
+        }
+    }
 }
 
 /// A reply, and the link that it came over.

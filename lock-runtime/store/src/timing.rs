@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::instant::Instant;
+
 /// The default time limit of a command.
 pub const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
 /// The default time limit of connecting, including the handshake.
@@ -56,6 +58,25 @@ impl Default for Timeouts {
 /// distributed locks.
 pub fn trusted(lease: Duration) -> Duration {
     lease.saturating_sub(lease / 100 + Duration::from_millis(2))
+}
+
+/// How much longer than it is trusted a store may keep a lease, on clocks of different rates.
+pub fn drift_margin(lease: Duration) -> Duration {
+    lease / 50
+}
+
+/// Whether a command sent at `sent` had so little time that its silence says nothing about the
+/// store or its connection: less than nine tenths of what a command may take.
+pub fn is_cut(sent: Instant, by: Instant, command_timeout: Duration) -> bool {
+    by < sent + command_timeout - command_timeout / 10
+}
+
+/// When a waiter asks again without a message, if the holder has this much of its lease left. In
+/// at most [`FALLBACK_POLL`], which keeps its place.
+pub fn recheck_in(remaining: Option<Duration>) -> Duration {
+    remaining.map_or(FALLBACK_POLL, |remaining| {
+        FALLBACK_POLL.min(remaining + Duration::from_millis(1))
+    })
 }
 
 /// How long to leave a failing store alone after this many failures in a row.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_store::memory::MemoryStore;
 use lock_store::{Acquire, Acquired, Busy, Instant, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
@@ -68,7 +68,7 @@ async fn scenario() {
     let plain = server.clone();
     let other = LockClient::builder()
         .store(move |context| Ok(plain.connect(context)))
-        .simulated(Handle::current(), 1, Pause::default())
+        .simulated(Handle::current(), 1, SimulatedStop::default())
         .connect()
         .await
         .unwrap();
@@ -76,7 +76,7 @@ async fn scenario() {
     let stalled = LockClient::builder()
         .command_timeout(Duration::from_millis(100))
         .store(move |context| Ok(decorated(server.connect(context), Arc::clone(&interceptor))))
-        .simulated(Handle::current(), 2, Pause::default())
+        .simulated(Handle::current(), 2, SimulatedStop::default())
         .connect()
         .await
         .unwrap();

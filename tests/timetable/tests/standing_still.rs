@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lock_runtime::{Lock, LockClient};
 use lock_store::memory::MemoryStore;
-use lock_store::{Acquired, Pause, Queue, Store, StoreFuture};
+use lock_store::{Acquired, Queue, SimulatedStop, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A client in a process that can be stopped.
 struct Process {
     client: LockClient,
-    pause: Pause,
+    pause: SimulatedStop,
 }
 
 /// The server of a process.
@@ -62,7 +62,7 @@ impl Interceptor for NeverSilent {
 
 impl Process {
     async fn start(id: u128, memory: &MemoryStore, server: Server) -> Self {
-        let (pause, memory) = (Pause::default(), memory.clone());
+        let (pause, memory) = (SimulatedStop::default(), memory.clone());
         let client = LockClient::builder()
             .simulated(Handle::current(), id, pause.clone())
             .store(move |context| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
 use lock_store::memory::MemoryStore;
-use lock_store::{Instant, Pause, Store, StoreFuture};
+use lock_store::{Instant, SimulatedStop, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::sleep;
@@ -19,7 +19,7 @@ const HOUR: u64 = 3_600_000;
 /// A client and the store that it uses, whose clocks agree.
 struct Machine {
     client: LockClient,
-    pause: Pause,
+    pause: SimulatedStop,
     memory: MemoryStore,
 }
 
@@ -44,7 +44,7 @@ impl Interceptor for Slow {
 
 impl Machine {
     async fn start() -> Self {
-        let (pause, memory) = (Pause::default(), MemoryStore::new());
+        let (pause, memory) = (SimulatedStop::default(), MemoryStore::new());
         let client = connect(7, &pause, &memory).await;
         Self {
             client,
@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-async fn connect(id: u128, pause: &Pause, memory: &MemoryStore) -> LockClient {
+async fn connect(id: u128, pause: &SimulatedStop, memory: &MemoryStore) -> LockClient {
     let memory = memory.clone();
     LockClient::builder()
         .simulated(Handle::current(), id, pause.clone())

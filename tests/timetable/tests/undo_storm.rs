@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lock_runtime::LockClient;
 use lock_store::memory::MemoryStore;
-use lock_store::{Instant, Pause, Store, StoreFuture};
+use lock_store::{Instant, SimulatedStop, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
@@ -66,7 +66,7 @@ fn simulated(test: impl Future<Output = ()>) {
 
 async fn open(mute: &Arc<Mute>) -> LockClient {
     let (memory, mute) = (MemoryStore::new(), Arc::clone(mute));
-    let builder = LockClient::builder().simulated(Handle::current(), 1, Pause::default());
+    let builder = LockClient::builder().simulated(Handle::current(), 1, SimulatedStop::default());
     let builder =
         builder.store(move |context| Ok(decorated(memory.connect(context), Arc::clone(&mute))));
     builder.connect().await.unwrap()

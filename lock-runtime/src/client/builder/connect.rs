@@ -22,7 +22,7 @@ use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refus
 use crate::client::first_connection;
 use crate::config::{DEFAULT_NAMESPACE, DEFAULT_UNAVAILABLE_AFTER, check_lease};
 use crate::engine::Engine;
-use crate::engine::background::{thread, undo};
+use crate::engine::background::{cleanup, thread};
 use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
@@ -351,12 +351,12 @@ struct EngineStart {
 /// Where an engine's tasks run.
 struct Runtime {
     clock: Clock,
-    work: Option<oneshot::Sender<undo::UndoTask>>,
+    work: Option<oneshot::Sender<cleanup::CleanupTask>>,
     end: Option<thread::ThreadEnd>,
 }
 
 impl Runtime {
-    fn run(self, task: undo::UndoTask) {
+    fn run(self, task: cleanup::CleanupTask) {
         match self.work {
             // A thread that is gone can't be told; then its store is gone, too.
             Some(work) => _ = work.send(task),

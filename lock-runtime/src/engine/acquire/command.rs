@@ -50,7 +50,7 @@ impl AcquireTask<'_> {
         }
     }
 
-    /// A grant that is heard over another link is old, or told over this one as well.
+    /// Accepts grants over this link only. One over another is old, or comes over this one too.
     fn expect_grants_over(&mut self, link: Option<Link>) {
         if self.registered && self.grant_link != link {
             self.grant_link = link;
@@ -95,7 +95,7 @@ impl AcquireTask<'_> {
     }
 
     /// Notes what is to be undone of a command that is sent now, and what may be heard meanwhile.
-    /// By when a silent store counts as failing, and a slow one.
+    /// Returns two deadlines: for a silent store, and for a slow one.
     fn note_sending(&mut self, waiter: Option<&Waiter>, sent: Instant) -> (Instant, Instant) {
         let gives_up = self.give_up_at(waiter);
         let by = self.budget.command_by(sent, gives_up).max(sent);

@@ -25,7 +25,7 @@ struct GrantTimes {
 
 impl Engine {
     /// What was granted, watched from now on.
-    pub(super) fn begin(
+    pub(super) fn start_hold(
         &self,
         parts: Parts,
         now: Instant,
@@ -37,9 +37,7 @@ impl Engine {
         self.watchdog.watch(Arc::clone(&hold), renew_at);
         hold
     }
-}
 
-impl Engine {
     /// Refuses a token that is not above those of earlier grants of an exclusive lock.
     pub(super) fn check_rises(
         &self,
@@ -73,7 +71,7 @@ impl AcquireTask<'_> {
             deadline,
             renew_at,
         };
-        Ok(self.hold(part, times, Some(tenure), GrantedBy::HandedOff))
+        Ok(self.make_hold(part, times, Some(tenure), GrantedBy::HandedOff))
     }
 
     /// The next command ends the tenure, so that others have their turn first.
@@ -123,7 +121,7 @@ impl AcquireTask<'_> {
             deadline,
             renew_at: Some(renew_at),
         };
-        Some(self.hold(part, times, tenure, GrantedBy::HandedOver))
+        Some(self.make_hold(part, times, tenure, GrantedBy::HandedOver))
     }
 
     /// A hold that the store granted in its reply to a command sent at `sent`. `until` is what the
@@ -147,7 +145,7 @@ impl AcquireTask<'_> {
             deadline,
             renew_at,
         };
-        self.hold(part, times, tenure, GrantedBy::Store)
+        self.make_hold(part, times, tenure, GrantedBy::Store)
     }
 
     /// Refuses a token that does not rise, of a lock of which each grant is another hold.
@@ -184,7 +182,7 @@ impl AcquireTask<'_> {
         })
     }
 
-    fn hold(
+    fn make_hold(
         &mut self,
         part: Part,
         times: GrantTimes,
@@ -210,7 +208,9 @@ impl AcquireTask<'_> {
             how,
         };
         let parts = Parts::One(part);
-        let hold = self.engine.begin(parts, now, self.options, grant, renew_at);
+        let hold = self
+            .engine
+            .start_hold(parts, now, self.options, grant, renew_at);
         self.may_be_stored = false;
         hold
     }

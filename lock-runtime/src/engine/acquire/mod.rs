@@ -1,19 +1,22 @@
 //! One acquisition, from the request to what the caller gets.
 //!
-//! Each key has an acquire task (`task`): it waits for the key (`one`) or tries once (`once`),
-//! sends the commands (`command`) and makes a hold of its grant (`grant`). A request for several
-//! keys takes all or none (`several`). All of it is observed (`observed_request`).
+//! Each key has an acquire task (`task`): it waits for the key (`waiting`) or tries once
+//! (`try_once`), sends the commands (`command`) and makes a hold of its grant (`grant`). A request
+//! for several keys takes all or none (`several`). All of it is observed (`observed_request`).
+//!
+//! Futures of what is rare are boxed, here and for latches: a waiting task has room for the largest
+//! of what it may wait for.
 
 mod command;
 mod foreign;
-mod giving_up;
 mod grant;
 mod long_wait;
 mod observed_request;
-mod once;
-mod one;
 mod several;
+mod silence_facts;
 mod task;
+mod try_once;
+mod waiting;
 
 use std::time::Duration;
 
@@ -37,9 +40,43 @@ impl Engine {
     ) -> impl Future<Output = Result<Got, LockError>> + Send + 'e {
         let request = ObservedRequest::begin(self, keys, options);
         async move {
-            let result = request.get().await;
+            let result = Self::acquire_observed(&request).await;
             request.end(result)
         }
+    }
+
+    async fn acquire_observed(request: &ObservedRequest<'_>) -> Result<Held, LockError> {
+        let [first, more @ ..] = request.keys else {
+            return Err(LockError::config(
+                "a request for several locks names none; give it at least one key",
+            ));
+        };
+        request.keys.iter().try_for_each(check_key)?;
+        let (engine, options) = (request.engine, request.options);
+        engine.check_client()?;
+        engine.check_wishes(options)?;
+        let (lease, timeout) = (options.lease, engine.defaults.command_timeout);
+        engine.short_lease.note(request.keys, lease, timeout);
+        engine.note_views(request.keys);
+        let budget = Budget::new(request.started, options.wait, &engine.defaults);
+        let queued = &request.was_queued;
+        let mut keys = request.keys.iter();
+        let outer = keys.find_map(|key| enclosing(engine.id(), key));
+        if let Some(frame) = outer {
+            let nested = engine.acquire_nested(&frame, request.keys, options, budget);
+            return Box::pin(nested).await;
+        }
+        let hold = if more.is_empty() {
+            let mut task = AcquireTask::new(engine, first.clone(), options, budget, queued);
+            if budget.may_wait() {
+                task.wait(request.started).await
+            } else {
+                task.try_once(request.started).await
+            }
+        } else {
+            Box::pin(engine.acquire_several(request.keys, options, budget, queued)).await
+        };
+        Ok(Held::Own(hold?))
     }
 
     /// Refuses a lease that the store can't keep.
@@ -67,48 +104,12 @@ impl Engine {
             (true, Some(_)) => self.can(Wish::FencedShares)?,
             (false, _) => {}
         }
-        // Shares are fair by themselves, and why they can't be had says more.
+        // Shares are always fair. If they are not available, that reason helps the user more than
+        // `fair`.
         match (options.permits, options.fair) {
             (Some(_), _) => self.can(Wish::Shares),
             (None, true) => self.can(Wish::Fair),
             (None, false) => Ok(()),
         }
-    }
-}
-
-impl ObservedRequest<'_> {
-    async fn get(&self) -> Result<Held, LockError> {
-        let [first, more @ ..] = self.keys else {
-            return Err(LockError::config(
-                "a request for several locks names none; give it at least one key",
-            ));
-        };
-        self.keys.iter().try_for_each(check_key)?;
-        self.engine.check_client()?;
-        self.engine.check_wishes(self.options)?;
-        let (lease, timeout) = (self.options.lease, self.engine.defaults.command_timeout);
-        self.engine.short_lease.note(self.keys, lease, timeout);
-        self.engine.note_views(self.keys);
-        let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
-        let (engine, queued) = (self.engine, &self.was_queued);
-        let mut keys = self.keys.iter();
-        let outer = keys.find_map(|key| enclosing(engine.id(), key));
-        if let Some(frame) = outer {
-            // Boxed, like everything rare: every waiting task has room for the largest of what it
-            // may wait for.
-            let nested = engine.acquire_nested(&frame, self.keys, self.options, budget);
-            return Box::pin(nested).await;
-        }
-        let hold = if more.is_empty() {
-            let mut task = AcquireTask::new(engine, first.clone(), self.options, budget, queued);
-            if budget.may_wait() {
-                task.wait(self.started).await
-            } else {
-                task.once(self.started).await
-            }
-        } else {
-            Box::pin(engine.acquire_several(self.keys, self.options, budget, queued)).await
-        };
-        Ok(Held::Own(hold?))
     }
 }

@@ -16,7 +16,7 @@ use super::task::{self, AcquireTask};
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{PendingUndo, UndoJob};
+use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::errors::{no_token, too_late, too_short, unanswered, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::{LateAcquire, Part, Parts};
@@ -170,7 +170,7 @@ impl Engine {
         let renew_at = options
             .renew
             .then(|| timing::renewal_at(sent, options.lease, until));
-        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         under_way.settle();
         AtOnce::Held(hold)
     }
@@ -306,7 +306,7 @@ impl Engine {
             tenure: None,
             how: GrantedBy::Store,
         };
-        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         let mut whole = true;
         for part in holds {
             whole &= part.become_part();
@@ -368,7 +368,7 @@ impl Drop for UnansweredRound<'_> {
             let expires = self.engine.clock.now() + request.lease;
             let expires = expires.max(self.pending_outcome.until);
             let first = Some(self.engine.local_queues.releasing(&request.claim.key));
-            self.engine.undo.send(UndoJob::Undo(PendingUndo {
+            self.engine.cleanup.send(CleanupJob::Undo(PendingUndo {
                 request,
                 pending_outcome: Some(self.pending_outcome),
                 expires,

@@ -8,7 +8,7 @@ use lock_store::{Acquire, Claim, Failure, Instant, Link, LockKey, Permits, Queue
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
-use crate::engine::background::undo::{PendingUndo, UndoJob};
+use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::local_queue::Handoff;
@@ -132,7 +132,7 @@ impl AcquireTask<'_> {
         if self.may_be_stored || self.pending_outcome.is_some() {
             let key = &self.request.claim.key;
             let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);
-            engine.undo.send(UndoJob::Undo(PendingUndo {
+            engine.cleanup.send(CleanupJob::Undo(PendingUndo {
                 request: self.request.clone(),
                 pending_outcome: self.pending_outcome,
                 expires: self

@@ -47,7 +47,7 @@ impl Engine {
             // First the requests and releases under way: each may leave something to undo.
             self.active.until_idle().await;
             self.lose_all_but(own);
-            self.undo.until_drained().await;
+            self.cleanup.until_drained().await;
             self.store.finish(by).await;
         };
         let _ = self.clock.by(by, quiet).await;

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use lock_store::{Clock, Namespace, Store};
 use tokio::sync::Notify;
 
+use super::cleanup::{Cleanup, CleanupTask};
 use super::thread::ThreadEnd;
-use super::undo::{Undo, UndoTask};
 use super::views::forget_unused_views;
 use super::watchdog::Watchdog;
 use crate::config::Defaults;
@@ -20,7 +20,7 @@ use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
 use crate::engine::revocation_inbox::Demands;
-use crate::engine::revoke::carry_out;
+use crate::engine::revoke::run_demands;
 use crate::engine::short_lease::ShortLease;
 use crate::engine::who_holds::answer_questions;
 
@@ -36,7 +36,7 @@ impl Engine {
         defaults: Defaults,
         end: Option<ThreadEnd>,
         refusal: Option<Box<str>>,
-    ) -> (Arc<Self>, UndoTask) {
+    ) -> (Arc<Self>, CleanupTask) {
         let timeout = defaults.command_timeout;
         let observed = Arc::clone(&messages.observed);
         let liveness = Arc::new(Liveness::new(clock.clone(), timeout));
@@ -48,7 +48,7 @@ impl Engine {
             &defaults,
         ));
         clock.spawn(Arc::clone(&watchdog).run());
-        let (undo, task) = Undo::new(
+        let (cleanup, task) = Cleanup::new(
             Arc::clone(&store),
             clock.clone(),
             Arc::clone(&liveness),
@@ -73,7 +73,7 @@ impl Engine {
             store_time: StoreTime::default(),
             liveness,
             watchdog,
-            undo,
+            cleanup,
             observed,
             last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
@@ -96,6 +96,6 @@ impl Engine {
         self.clock
             .spawn(forget_unused_views(engine(), Arc::clone(views_used)));
         self.clock.spawn(answer_questions(engine(), questions));
-        self.clock.spawn(carry_out(engine(), demands));
+        self.clock.spawn(run_demands(engine(), demands));
     }
 }

@@ -1,4 +1,4 @@
-//! The client's own thread, with a current-thread runtime: connections, watchdog and undo task live
+//! The client's own thread, with a current-thread runtime: connections, watchdog and cleanup live
 //! there.
 //!
 //! So a global client outlives each runtime of its callers. Code that blocks its executor does not
@@ -14,7 +14,7 @@ use lock_store::{Instant, Mutex};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use super::undo::UndoTask;
+use super::cleanup::CleanupTask;
 
 thread_local! {
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
@@ -26,13 +26,13 @@ pub(crate) fn is_own() -> bool {
     IS_OWN.get()
 }
 
-/// Starts the thread. Send it the undo task: when that is done, so is the thread.
+/// Starts the thread. Send it the cleanup task: when that is done, so is the thread.
 pub(crate) fn start(
     patience: Duration,
-) -> io::Result<(Handle, oneshot::Sender<UndoTask>, ThreadEnd)> {
+) -> io::Result<(Handle, oneshot::Sender<CleanupTask>, ThreadEnd)> {
     let (runs, ended) = mpsc::channel::<Infallible>();
     let (started, handle) = mpsc::channel();
-    let (work, task) = oneshot::channel::<UndoTask>();
+    let (work, task) = oneshot::channel::<CleanupTask>();
     std::thread::Builder::new()
         .name("lock-runtime".into())
         .spawn(move || {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use lock_store::timing::drift_margin;
 use tokio::sync::futures::OwnedNotified;
 
 use super::{Hold, HoldState};
@@ -26,7 +27,7 @@ impl Hold {
     fn expiry(&self, state: &HoldState) -> LostReason {
         // The last renewal before the end of `max_hold` is cut to end there, less the part of a
         // lease that is not trusted.
-        let slack = self.lease / 50 + Duration::from_millis(15);
+        let slack = drift_margin(self.lease) + Duration::from_millis(15);
         match self.ends {
             Some(ends) if state.deadline + slack >= ends => LostReason::MaxHold,
             _ if state.renewing => LostReason::NotRenewed,

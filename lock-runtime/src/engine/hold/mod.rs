@@ -8,6 +8,7 @@ pub(super) mod release;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use lock_store::timing::drift_margin;
 use lock_store::{Acquire, Claim, ClientId, Clock, Instant, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
@@ -101,7 +102,7 @@ impl Hold {
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
-                stored_until: grant.deadline + options.lease / 50,
+                stored_until: grant.deadline + drift_margin(options.lease),
                 lost: None,
                 told_lost: options.is_part,
                 said_long: false,
@@ -144,7 +145,6 @@ impl Hold {
         self.parts()[0].owner.client == client
     }
 
-    /// How much of its key it has; `None` is all of it.
     pub(crate) fn permits(&self) -> Option<Permits> {
         self.state.lock().permits
     }

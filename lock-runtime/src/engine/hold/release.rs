@@ -10,7 +10,7 @@ use super::Hold;
 use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::{PendingRelease, UndoJob};
+use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
@@ -35,7 +35,7 @@ impl Engine {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        // Told at the very end, when nobody waits for this any more.
+        // On drop, tells observers how the hold ended: last, so that nobody waits for it.
         let mut told = ToldEnd {
             engine: self,
             hold,
@@ -56,13 +56,12 @@ impl Engine {
                 key = %hold.key().shortened(), error = %failure.error,
                 "a release is repeated in the background"
             );
-            self.undo.count_failure();
+            self.cleanup.count_failure();
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
-        // A late acquire that found the lock taken has a place in the store's queue. A release
-        // leaves it there.
-        let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
+        let undone =
+            |(late, _): &(LateAcquire, _)| late.is_undone_by_release(released, answer.link, sent);
         if hold.pending_outcomes.iter().all(undone) {
             std::mem::forget(unfinished);
         }
@@ -71,7 +70,7 @@ impl Engine {
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
-        self.undo.count_failure();
+        self.cleanup.count_failure();
         told.was_gone = true;
         Err(hold.lost_error(LostReason::Gone))
     }
@@ -91,7 +90,7 @@ impl Engine {
         if hold.ended() {
             return;
         }
-        // A shutdown does not close the store before the undo task knows of it.
+        // A shutdown does not close the store before the cleanup task knows of it.
         if self.has_no_thread() {
             return;
         }
@@ -119,9 +118,9 @@ impl Engine {
         Some(ending)
     }
 
-    /// The store may have a lost hold's key for a moment more, or longer after `max_hold` or a
-    /// shutdown. Of a hold that is gone, a quorum may have a rest: it stays until nobody here
-    /// trusts the hold.
+    /// Releases a lost hold in the background. The store may have it for a moment more, or longer
+    /// after `max_hold` or a shutdown. If a quorum's majority has lost it, the others keep it until
+    /// this release: by then its owner knows of the loss.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.observed.record_lost(hold, self.clock.now());
         self.send_release(hold, !reason.is_end_of_lease(), true);
@@ -131,7 +130,7 @@ impl Engine {
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
-        self.undo.send(UndoJob::Release(PendingRelease {
+        self.cleanup.send(CleanupJob::Release(PendingRelease {
             requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.
@@ -157,7 +156,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Tells how a hold has ended, when this is dropped.
+/// Tells observers how a hold has ended, when this is dropped.
 struct ToldEnd<'e> {
     engine: &'e Engine,
     hold: &'e Hold,

@@ -1,6 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
-mod giving_up;
+mod silence_facts;
 pub(super) mod store_time;
 mod view;
 mod waiter;

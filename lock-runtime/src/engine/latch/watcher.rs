@@ -12,7 +12,7 @@ use super::view::{FailedLook, LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
-use crate::engine::background::undo::Undo;
+use crate::engine::background::cleanup::Cleanup;
 use crate::engine::grants::Grants;
 use crate::engine::liveness::{Failing, Liveness};
 use crate::engine::timing::{self, Retry};
@@ -43,7 +43,7 @@ pub(super) struct LatchWatcher {
     /// A shutdown waits for this.
     _active: Entered<Arc<Active>>,
     /// The client's thread ends when all of these are gone.
-    _thread: Undo,
+    _thread: Cleanup,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl LatchWatcher {
             told: None,
             hinted: false,
             _active: Active::enter(Arc::clone(&engine.active)),
-            _thread: engine.undo.clone(),
+            _thread: engine.cleanup.clone(),
         }
     }
 

@@ -28,7 +28,7 @@ struct KeyLivenessState {
     granted: Option<Instant>,
     /// Send time of the last command by which a request that had a place in the store's queue asked
     /// again.
-    looked: Option<Instant>,
+    reasked_at: Option<Instant>,
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
     failure: Option<KeyFailure>,
@@ -38,7 +38,7 @@ struct KeyLivenessState {
     /// Send time of the first command without an answer after the last one that had one.
     silent_since: Option<Instant>,
     /// A look is under way. One at a time; everyone shares its answer.
-    looking: bool,
+    look_under_way: bool,
     /// Counts how often everybody had left.
     era: u64,
 }
@@ -84,7 +84,7 @@ impl KeyLiveness {
     pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
         *state = KeyLivenessState {
-            looking: state.looking,
+            look_under_way: state.look_under_way,
             era: state.era + 1,
             ..KeyLivenessState::default()
         };
@@ -97,8 +97,8 @@ impl KeyLiveness {
 
     /// Send time of the last command that told the store that this client runs: one of a request
     /// that had a place there.
-    pub(crate) fn looked_at(&self) -> Option<Instant> {
-        self.state.lock().looked
+    pub(crate) fn reasked_at(&self) -> Option<Instant> {
+        self.state.lock().reasked_at
     }
 
     /// Notes what an acquire sent at `sent` came to, whether this process stood still meanwhile,
@@ -120,7 +120,7 @@ impl KeyLiveness {
         match result {
             Ok(answer) => {
                 if had_place {
-                    state.looked = state.looked.max(Some(sent));
+                    state.reasked_at = state.reasked_at.max(Some(sent));
                 }
                 state.answered = state.answered.max(Some(sent));
                 (state.failure, state.contended) = (None, None);
@@ -154,7 +154,7 @@ impl KeyLiveness {
         result: &Result<Answer<Option<LockFound>>, Failure>,
     ) {
         let mut state = self.state.lock();
-        state.looking = false;
+        state.look_under_way = false;
         if state.era == era
             && !is_own_silence(result, || silence_says_nothing)
             && (state.answered <= Some(sent) || result.is_ok())
@@ -191,7 +191,7 @@ impl KeyLiveness {
                 if let Some(known) = state.known(started, since) {
                     return known;
                 }
-                let under_way = std::mem::replace(&mut state.looking, true);
+                let under_way = std::mem::replace(&mut state.look_under_way, true);
                 (!under_way).then_some(state.era)
             };
             if let Some(era) = begins {

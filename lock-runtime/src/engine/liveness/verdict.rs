@@ -1,5 +1,5 @@
 //! The one decision between "busy" and "unavailable": when a request stops waiting, and with which
-//! error. Pure: a lock (`acquire/giving_up`) and a latch (`latch/giving_up`) bring the facts.
+//! error. Pure: the `silence_facts` of a lock (`acquire`) and of a latch (`latch`) bring the facts.
 //!
 //! At any time ([`Facts::overdue`]):
 //!

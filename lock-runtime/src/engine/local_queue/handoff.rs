@@ -1,8 +1,8 @@
 //! A handoff: a hold on its way from one task of this process to the next.
 
 use crate::engine::Engine;
-use crate::engine::background::undo::PendingRelease;
-use crate::engine::background::undo::UndoJob;
+use crate::engine::background::cleanup::CleanupJob;
+use crate::engine::background::cleanup::PendingRelease;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Engine {
     /// Ends in the background what the process has in the store and nobody uses.
     pub(in crate::engine) fn end_tenure(&self, handoff: &Handoff) {
         let now = self.clock.now();
-        self.undo.send(UndoJob::Release(PendingRelease {
+        self.cleanup.send(CleanupJob::Release(PendingRelease {
             requests: vec![handoff.release()],
             keep_until: now,
             expires: handoff.stored_until().max(now) + self.defaults.command_timeout,

@@ -14,7 +14,7 @@ use super::queues::LocalQueues;
 use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
 use crate::engine::Engine;
-use crate::engine::background::undo::{PendingUndo, UndoJob};
+use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::timing;
 
@@ -30,7 +30,7 @@ pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<Lo
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            let Some(skipped) = local_queues.look(clock.now()) else {
+            let Some(skipped) = local_queues.find_unpolled(clock.now()) else {
                 break;
             };
             for waiter in skipped {
@@ -59,7 +59,7 @@ impl Engine {
         undone.wait = asked.wait;
         undone.tokens = asked.tokens;
         undone.queue = Queue::Join;
-        self.undo.send(UndoJob::Undo(PendingUndo {
+        self.cleanup.send(CleanupJob::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
             first: Some(self.local_queues.releasing(&key)),
             pending_outcome: had.is_unanswered.then_some(LateAcquire { link, until }),

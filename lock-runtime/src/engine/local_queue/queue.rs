@@ -1,34 +1,14 @@
-//! One key's queue, and the table of all queues.
+//! One key's queue, and its entries.
 
 use std::sync::Arc;
 
-use lock_store::{LockKey, Mutex, SweepingMap};
+use lock_store::{LockKey, Mutex};
 
 use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState, QueuedRequest, Signal};
 use crate::engine::liveness::key::KeyLiveness;
 
 /// An empty queue keeps room for this many entries.
 const EMPTY_ENTRIES: usize = 64;
-
-/// The queues, and some empty ones for the next request of their keys.
-pub(super) type QueueTable = SweepingMap<LockKey, Arc<LocalQueue>>;
-
-/// The key's queue, after something new entered it.
-pub(super) fn enter(
-    table: &mut QueueTable,
-    key: &LockKey,
-    change: impl FnOnce(&mut QueueState),
-) -> Arc<LocalQueue> {
-    table.sweep(|queue| !queue.state.lock().is_empty());
-    if let Some(queue) = table.get(key) {
-        change(&mut queue.state.lock());
-        return Arc::clone(queue);
-    }
-    let queue = LocalQueue::apart(key.clone());
-    change(&mut queue.state.lock());
-    table.insert(queue.key.clone(), Arc::clone(&queue));
-    queue
-}
 
 impl LocalQueue {
     /// A queue that is in no table.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lock_store::{Instant, LockKey, Mutex, WakeUp};
+use lock_store::{Instant, LockKey, Mutex, SweepingMap, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use super::queue::{QueueTable, Releasing, enter};
+use super::queue::Releasing;
 use super::skipped::{Skipped, call_next, overdue};
 use super::state::{
     Doing, Handoff, HandoffMarker, LocalQueue, QueueEntry, QueueState, QueuedRequest, Signal,
@@ -17,7 +17,8 @@ use super::waiter::Waiter;
 
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueues {
-    table: Mutex<QueueTable>,
+    /// The queues, and some empty ones for the next request of their keys.
+    table: Mutex<SweepingMap<LockKey, Arc<LocalQueue>>>,
     tickets: AtomicU64,
     /// Queues in which somebody sleeps, for the patrol.
     patrolled: Mutex<Vec<Arc<LocalQueue>>>,
@@ -26,8 +27,18 @@ pub(crate) struct LocalQueues {
 }
 
 impl LocalQueues {
+    /// The key's queue, after something new entered it.
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut QueueState)) -> Arc<LocalQueue> {
-        enter(&mut self.table.lock(), key, change)
+        let mut table = self.table.lock();
+        table.sweep(|queue| !queue.state.lock().is_empty());
+        if let Some(queue) = table.get(key) {
+            change(&mut queue.state.lock());
+            return Arc::clone(queue);
+        }
+        let queue = LocalQueue::apart(key.clone());
+        change(&mut queue.state.lock());
+        table.insert(queue.key.clone(), Arc::clone(&queue));
+        queue
     }
 
     fn find(&self, key: &LockKey) -> Option<Arc<LocalQueue>> {
@@ -167,7 +178,7 @@ impl LocalQueues {
 
     /// Skips the waiters for which there was something to do at several looks in a row, and
     /// which were not polled. `None` if nobody waits in any queue.
-    pub(super) fn look(&self, now: Instant) -> Option<Vec<Skipped>> {
+    pub(super) fn find_unpolled(&self, now: Instant) -> Option<Vec<Skipped>> {
         let queues = std::mem::take(&mut *self.patrolled.lock());
         let mut skipped = Vec::new();
         let mut kept = Vec::new();

@@ -3,7 +3,7 @@
 use super::own_requests::PlacedRequest;
 use crate::owner::Owner;
 use crate::request::{LockFound, Permits};
-use crate::rules::{self, Rank, is_part};
+use crate::rules::{self, Rank, is_same_share};
 
 /// The requests for a lock, in their order. `R` is what was read with them.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl<C: PlacedRequest, R> Listing<C, R> {
     pub fn claimed(&self, owner: Owner, permits: Option<Permits>) -> impl Iterator<Item = &C> {
         let is_it = move |child: &&C| {
             let is_ours = !child.is_kept() && !child.is_foreign();
-            is_ours && child.owner() == owner && is_part(child.permits(), permits)
+            is_ours && child.owner() == owner && is_same_share(child.permits(), permits)
         };
         self.children.iter().filter(is_it)
     }

@@ -12,7 +12,7 @@ use super::names::KeyNode;
 use crate::instant::Instant;
 use crate::owner::Owner;
 use crate::request::{Acquire, Claim};
-use crate::rules::{RankedRequest, is_part};
+use crate::rules::{RankedRequest, is_same_share};
 
 /// What a request of this client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     ) -> Option<&mut OwnRequest<C, D>> {
         let own = self.get(node, claim.owner)?;
         let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
-        (is_held && is_part(own.child.permits(), claim.permits)).then_some(own)
+        (is_held && is_same_share(own.child.permits(), claim.permits)).then_some(own)
     }
 
     /// Whether this child has ended here, and is being deleted.

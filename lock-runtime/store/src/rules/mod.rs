@@ -26,4 +26,6 @@ pub use lock::{
 };
 pub use pass_log::PassLog;
 pub use queue::{Turn, Waiting, is_forgotten};
-pub use ranked::{ChildStanding, Obstacle, Rank, RankedRequest, found, holding, is_part, rank};
+pub use ranked::{
+    ChildStanding, Obstacle, Rank, RankedRequest, found, holding, is_same_share, rank,
+};

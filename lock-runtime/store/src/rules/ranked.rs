@@ -134,7 +134,7 @@ pub fn found<C: RankedRequest>(all: &[C]) -> LockFound {
 /// Whether a claim on `says` is one on what `has`: a downgrade may run before or after a command
 /// that was sent around the same time.
 #[must_use]
-pub fn is_part(has: Option<Permits>, says: Option<Permits>) -> bool {
+pub fn is_same_share(has: Option<Permits>, says: Option<Permits>) -> bool {
     match (has, says) {
         (Some(has), Some(says)) if has.is_read_write() => has.of == says.of,
         (Some(has), Some(says)) => has.count == says.count,

@@ -1,6 +1,6 @@
 //! User, password and TLS beside the URL.
 
-use lock_store::{Access, ConfigError, secrets};
+use lock_store::{Access, ConfigError, given_once, given_twice, secrets};
 use tokio_postgres::Config;
 
 use crate::transport::Certificates;
@@ -25,10 +25,7 @@ pub(crate) fn apply(
         let beside = [&access.login.username, &access.login.password];
         return match is_nobody && beside.into_iter().all(Option::is_none) {
             true => Ok(()),
-            false => Err(ConfigError::new(
-                "`credentials` provides user and password, and the builder or the store's URL \
-                 has them as well; leave one of them out",
-            )),
+            false => Err(given_twice()),
         };
     }
     let (username, password) = (
@@ -49,14 +46,4 @@ pub(crate) fn apply(
         config.password(password);
     }
     Ok(())
-}
-
-/// Refuses a setting that is given twice: neither would win.
-fn given_once(what: &str, is_twice: bool) -> Result<(), ConfigError> {
-    match is_twice {
-        false => Ok(()),
-        true => Err(ConfigError::new(format!(
-            "`{what}` is given by the builder and in the store's URL; leave one of them out"
-        ))),
-    }
 }

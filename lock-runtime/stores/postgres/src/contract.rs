@@ -115,7 +115,7 @@ impl Store for PostgresStore {
         let news = News::Told { namespace, message };
         Box::pin(async move {
             if to == self.client {
-                self.hearer.hear(news);
+                self.hearer.on_news(news);
                 return Ok(true);
             }
             let Some(statement) = notification(&[(to, news)]) else {

@@ -188,7 +188,7 @@ impl Subscriber {
                 match message.payload() {
                     PROOF => proof.notify_one(),
                     payload => News::read(payload).into_iter().for_each(|news| {
-                        self.hearer.hear(news);
+                        self.hearer.on_news(news);
                     }),
                 }
             }

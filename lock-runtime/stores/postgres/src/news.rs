@@ -204,7 +204,7 @@ pub(crate) struct Hearer {
 }
 
 impl Hearer {
-    pub(crate) fn hear(&self, news: News) {
+    pub(crate) fn on_news(&self, news: News) {
         match news {
             News::Granted(grants) => {
                 for (owner, token) in grants {

@@ -183,7 +183,7 @@ impl PostgresStore {
             .into_iter()
             .partition(|(owner, _)| owner.client == self.client);
         if !own.is_empty() {
-            self.hearer.hear(News::Granted(own));
+            self.hearer.on_news(News::Granted(own));
         }
         let hints = notification(&News::granted(others))?;
         let (pool, late) = (Arc::clone(&self.pool), self.late);

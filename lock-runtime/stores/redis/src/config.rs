@@ -20,6 +20,11 @@ pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
 /// A larger difference between wall clocks is reported as a finding.
 pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
+/// How much longer a release may take if the server is slow but answers. To repeat it would only
+/// add to the work of such a server.
+pub(crate) const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
+/// Another library's client is expected at a key for this time after it was last seen there.
+pub(crate) const SEEN_FOR: Duration = Duration::from_secs(10);
 /// The default of how long replicas may take to confirm a hold.
 pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);
 

@@ -7,8 +7,8 @@ use lock_store::{Clock, CredentialsProvider, Layout, Listener};
 
 use crate::access::ServerAccess;
 use crate::config::Needs;
+use crate::connection_login::Asking;
 use crate::names::Prefix;
-use crate::session::Asking;
 use crate::topology::address_map::AddressMap;
 use crate::transport::client_channels::ClientChannels;
 use crate::transport::foreign_channels::ForeignChannels;

@@ -10,6 +10,7 @@ mod access;
 mod cluster;
 mod commands;
 mod config;
+mod connection_login;
 mod context;
 mod contract;
 mod diagnosis;
@@ -26,7 +27,6 @@ mod resp;
 mod scripts;
 mod server_text;
 mod servers;
-mod session;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;

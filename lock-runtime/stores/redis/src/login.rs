@@ -1,6 +1,6 @@
 //! [`apply`]: user and password outside the URL.
 
-use lock_store::{ConfigError, Login};
+use lock_store::{ConfigError, Login, given_once, given_twice};
 use redis::ConnectionInfo;
 
 use crate::server_text::remember;
@@ -21,11 +21,11 @@ pub(crate) fn apply(login: &Login, topology: &mut Topology) -> Result<(), Config
 fn apply_to(login: &Login, server: &mut ConnectionInfo) -> Result<(), ConfigError> {
     let mut settings = server.redis_settings().clone();
     if let Some(username) = login.username.as_ref().filter(|name| !name.is_empty()) {
-        given_once("username", settings.username())?;
+        given_once("username", settings.username().is_some())?;
         settings = settings.set_username(username);
     }
     if let Some(password) = &login.password {
-        given_once("password", settings.password())?;
+        given_once("password", settings.password().is_some())?;
         settings = settings.set_password(password);
     }
     if settings.username().is_some() && settings.password().is_none() {
@@ -53,16 +53,6 @@ pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
     };
     match servers.iter().any(is_somebody) {
         false => Ok(()),
-        true => Err(lock_store::given_twice()),
-    }
-}
-
-/// Refuses a setting that is given twice: neither would win.
-fn given_once(what: &str, in_url: Option<&str>) -> Result<(), ConfigError> {
-    match in_url {
-        None => Ok(()),
-        Some(_) => Err(ConfigError::new(format!(
-            "`{what}` is given by the builder and in the store's URL; leave one of them out"
-        ))),
+        true => Err(given_twice()),
     }
 }

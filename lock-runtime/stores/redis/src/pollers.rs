@@ -1,9 +1,10 @@
 //! [`Pollers`]: keys that clients without a queue take, too (a loop of `SET NX PX`), so that each
 //! side has its turns.
 //!
-//! A hand-over, in the process or in the store, never frees the key. And who asks again at once
-//! frees it for less time than such a loop sleeps. So a turn of this side is bounded. At its end
-//! the key is deleted, the queue is skipped, and this client does not ask for a moment.
+//! A hand-over, in the process or in the store, never frees the key. A client that asks again at
+//! once leaves the key free for less time than such a loop sleeps. So a turn of this side is
+//! bounded. At its end the key is deleted, the queue is skipped, and this client does not ask for a
+//! moment.
 //!
 //! A turn lasts as long as the other side had the key before. A client that never had it is looked
 //! for where names are shared on purpose, in the empty namespace: the key is left alone now and
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 use lock_store::{Holder, Instant, LockKey, Mutex, SweepingMap};
 
-/// Such a client is expected at a key for this time after it was last seen there.
-const SEEN_FOR: Duration = Duration::from_secs(10);
+use crate::config::SEEN_FOR;
+
 /// How long the key is left alone: longer than the pause of an impatient loop.
 const FREE_FOR: Duration = Duration::from_millis(15);
 /// The shortest turn of this side, and the longest.

@@ -107,18 +107,18 @@ impl Servers {
     }
 
     /// Listens on another of the client's own channels, over all connections.
-    pub(crate) fn hear(&self, channel: &str) {
+    pub(crate) fn subscribe(&self, channel: &str) {
         match self {
-            Self::One(connection) => connection.hear(channel),
-            Self::Cluster(cluster) => cluster.hear(channel),
+            Self::One(connection) => connection.subscribe(channel),
+            Self::Cluster(cluster) => cluster.subscribe(channel),
         }
     }
 
     /// Listens on these of the client's own channels no longer, over all connections.
-    pub(crate) fn forget(&self, channels: &[String]) {
+    pub(crate) fn unsubscribe(&self, channels: &[String]) {
         match self {
-            Self::One(connection) => connection.forget(channels),
-            Self::Cluster(cluster) => cluster.forget(channels),
+            Self::One(connection) => connection.unsubscribe(channels),
+            Self::Cluster(cluster) => cluster.unsubscribe(channels),
         }
     }
 

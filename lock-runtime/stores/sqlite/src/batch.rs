@@ -4,10 +4,10 @@ use std::os::unix::net::UnixDatagram;
 
 use lock_store::{ClientId, Failure, Link, StoreError};
 
+use crate::client_locks::Folder;
 use crate::database::Database;
 use crate::errors::{busy, is_unknown, of_io, of_sqlite, replaced};
 use crate::files::NotBegun;
-use crate::folder::Folder;
 use crate::job::Job;
 use crate::lock::hand_over_freed;
 use crate::machine;

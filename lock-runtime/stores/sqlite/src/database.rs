@@ -6,8 +6,8 @@ use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::errors::{busy, is_busy, not_writable, of_io, of_sqlite, replaced};
+use crate::file_locks::is_taken;
 use crate::files::{self, Files, FoundFiles, NotBegun, PAUSES, Writing, pause};
-use crate::guard::is_taken;
 use crate::schema;
 
 /// One connection of one thread. It is closed before its files are let go.

@@ -23,7 +23,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 
 use crate::errors::of_io;
-use crate::guard::{FileGuard, FileId, id_of, last_change, open_itself, reset};
+use crate::file_locks::{FileId, FileLocks, id_of, last_change, open_itself, reset};
 
 /// The log, locked by whoever writes.
 pub(crate) type Log = Flock<File>;
@@ -81,7 +81,7 @@ pub(crate) struct Files {
     index: PathBuf,
     folder: File,
     log_id: FileId,
-    guard: Arc<FileGuard>,
+    locks: Arc<FileLocks>,
 }
 
 fn beside(database: &Path, ending: &str) -> PathBuf {
@@ -168,19 +168,19 @@ impl Files {
             named: named.to_owned(),
             database: database.to_owned(),
             log_id: id_of(&log.symlink_metadata()?),
-            guard: FileGuard::of(database, &index)?,
+            locks: FileLocks::of(database, &index)?,
             log,
             index,
         })
     }
 
     fn is_database(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|found| id_of(&found) == self.guard.database)
+        fs::metadata(path).is_ok_and(|found| id_of(&found) == self.locks.database)
     }
 
     fn is_index(&self) -> bool {
         let index = self.index.symlink_metadata();
-        index.is_ok_and(|found| id_of(&found) == self.guard.index) && !self.guard.is_cut_off()
+        index.is_ok_and(|found| id_of(&found) == self.locks.index) && !self.locks.is_cut_off()
     }
 
     /// True if one of the paths leads to another file, or to none: somebody has deleted or replaced
@@ -251,15 +251,15 @@ impl Files {
 
     /// True if it is these files that SQLite writes to, in this transaction.
     pub(crate) fn are_written(&self, writing: &Writing) -> bool {
-        !writing.looked_up || self.guard.has_writer()
+        !writing.looked_up || self.locks.has_writer()
     }
 
     /// The number of the last change, if SQLite can read by the index. Another program may be about
     /// to change it.
     pub(crate) fn fit(&self, writing: &Writing) -> Result<Option<u32>, NotBegun> {
-        let change = self.guard.last_change(&writing.log);
+        let change = self.locks.last_change(&writing.log);
         // SQLite has it in memory, where what is missing ends the process.
-        if change.is_none() && self.guard.is_cut_off() {
+        if change.is_none() && self.locks.is_cut_off() {
             return Err(self.reset());
         }
         Ok(change)
@@ -267,7 +267,7 @@ impl Files {
 
     /// All clients of these files read anew what is left.
     pub(crate) fn reset(&self) -> NotBegun {
-        match self.guard.reset() {
+        match self.locks.reset() {
             Ok(()) => NotBegun::Replaced,
             Err(error) => NotBegun::Failed(of_io(&error, &self.index)),
         }

@@ -14,13 +14,13 @@
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 mod batch;
+mod client_locks;
 mod contract;
 mod database;
 mod errors;
+mod file_locks;
 mod file_system;
 mod files;
-mod folder;
-mod guard;
 mod holders;
 mod job;
 mod latch;

@@ -11,7 +11,7 @@ use lock_store::{Clock, HandedOver, Link, Listener, Namespace, Trust};
 use tokio::net::UnixDatagram;
 use tokio::sync::oneshot;
 
-use crate::folder::Folder;
+use crate::client_locks::Folder;
 use crate::mail::{LONGEST, Mail, News};
 
 /// There is only one way to the database.
@@ -25,7 +25,7 @@ pub(crate) struct Hearer {
 }
 
 impl Hearer {
-    fn hear(&self, news: News) {
+    fn on_news(&self, news: News) {
         match news {
             // A datagram can be lost, and comes in no order with the replies.
             News::Granted { owner, token } => {
@@ -68,7 +68,7 @@ async fn listen(socket: UnixDatagram, hearer: &Hearer) {
     let mut buffer = vec![0; LONGEST];
     while let Ok(length) = socket.recv(&mut buffer).await {
         if let Some(news) = News::read(&buffer[..length]) {
-            hearer.hear(news);
+            hearer.on_news(news);
         }
     }
 }
@@ -100,7 +100,7 @@ impl Sender {
         let mut folder = None;
         for Mail { to, news } in mails {
             let Some(name) = to else {
-                self.hearer.hear(news);
+                self.hearer.on_news(news);
                 continue;
             };
             if let Some(socket) = &self.socket

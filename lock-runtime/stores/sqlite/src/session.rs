@@ -3,9 +3,9 @@
 use lock_store::{ClientId, StoreError, StoreErrorKind};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
+use crate::client_locks::{Folder, OwnFile};
 use crate::database::Database;
 use crate::errors::{of_io, of_sqlite};
-use crate::folder::{Folder, OwnFile};
 use crate::lock::hand_over_freed;
 use crate::machine;
 use crate::schema::{END_OF_BOOT, expect_version, is_before, step_up};

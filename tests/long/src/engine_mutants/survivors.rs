@@ -33,14 +33,14 @@ pub(super) const KNOWN: &[Known] = &[
         "the next command asks for a place, and is no plain try anyway",
     ),
     (
-        "acquire/one.rs",
+        "acquire/waiting.rs",
         "let willing = !self.options.fair",
         "> → >=",
         [1, 1],
         "without handoffs there is no hold that may be handed off",
     ),
     (
-        "acquire/one.rs",
+        "acquire/waiting.rs",
         "let doing = Doing::Asks(now + engine.defaults.command_timeout);",
         "+ → -",
         [1, 1],
@@ -96,7 +96,7 @@ pub(super) const KNOWN: &[Known] = &[
         "who asks waits next, and it is said there, too",
     ),
     (
-        "background/undo.rs",
+        "background/cleanup/mod.rs",
         "Ok(answer) if late.is_none_or(",
         "is_none_or",
         [1, 1],

@@ -3,7 +3,7 @@
 //!
 //! What stands for which code:
 //! - `fence/steps.rs`: `stores/redis/src/commands/{acquire,renew,release}.lua`, and `mint` and
-//!   `keep_token` in `lib.lua`.
+//!   `keep_tokens` in `tokens.lua`.
 //! - `Phase::Holding`: `engine/hold/mod.rs` (deadline) and `engine/background/watchdog.rs`
 //!   (renewal).
 //! - `Fence::trusted`: `timing::trusted`, the lease less its untrusted part.

@@ -7,7 +7,7 @@
 //! - `queue/client.rs`: `engine/acquire/` (what to ask, to trust, to undo), `engine/local_queue/`
 //!   (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal),
 //!   `stores/redis/src/transport/connection.rs` (links).
-//! - `queue/reaper.rs`: `engine/background/undo.rs`, releases and undos.
+//! - `queue/reaper.rs`: `engine/background/cleanup/mod.rs`, releases and undos.
 //! - `Unknown`: `LateAcquire` in `engine/hold/part.rs`.
 //! - `lease`, `first_lease`, `poll`: the lease, `FIRST_LEASE`, `FALLBACK_POLL`,
 //!   `timing::handed_over_deadline`.

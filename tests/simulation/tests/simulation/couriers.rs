@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_store::Instant;
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_store::Store;
 use tokio::sync::{Notify, mpsc};
 
@@ -126,7 +126,7 @@ pub(crate) async fn there(
 /// wait in its socket.
 pub(crate) async fn back_again(
     mut parcels: mpsc::UnboundedReceiver<Parcel>,
-    pause: Pause,
+    pause: SimulatedStop,
     ends: Arc<Ends>,
 ) {
     while let Some(parcel) = parcels.recv().await {

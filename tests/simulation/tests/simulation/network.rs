@@ -11,7 +11,7 @@ use lock_store::{
     AcquiredAll, Answer, Capabilities, Clock, Failure, Instant, Link, Listener, Release, Released,
     Renewal, Renewed, Store, StoreFuture,
 };
-use lock_store::{ClientId, Pause};
+use lock_store::{ClientId, SimulatedStop};
 use lock_testkit::context;
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;
@@ -46,7 +46,7 @@ impl Network {
         world: &Arc<World>,
         rng: &Rng,
         client: usize,
-        pause: &Pause,
+        pause: &SimulatedStop,
         lines: &Arc<dyn Listener>,
         namespace: &str,
     ) -> Arc<dyn Store> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_store::timing::QUEUE_TTL;
 use tokio::runtime::{Builder, Handle};
 
@@ -94,7 +94,7 @@ pub(crate) async fn connect(
     command_timeout: Duration,
     lease: Duration,
 ) -> Service {
-    let pause = Pause::default();
+    let pause = SimulatedStop::default();
     let (network, wires) = (Arc::clone(world), rng.fork());
     let builder = LockClient::builder().simulated(Handle::current(), id(number).0, pause.clone());
     let wait = Duration::from_millis(wires.clone().pick(&[3000, 10_000]));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{Lock, LockClient, LockError, Rate};
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_testkit::polled;
 
 use crate::lies::{Asked, check_error};
@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) world: Arc<World>,
     pub(crate) number: usize,
     pub(crate) client: LockClient,
-    pub(crate) pause: Pause,
+    pub(crate) pause: SimulatedStop,
     /// How many milliseconds it was stopped so far.
     pub(crate) stopped: Arc<AtomicU64>,
     pub(crate) command_timeout: Duration,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
-use lock_store::Pause;
+use lock_store::SimulatedStop;
 use lock_store::memory::MemoryStore;
 use lock_store::{
     Answer, Asked, Capabilities, ClientId, ClientMessage, Ended, Failure, HandedOver, Instant,
@@ -178,7 +178,7 @@ impl RecordingStore {
         let behind = Arc::clone(&recorder);
         let builder = LockClient::builder()
             .name("this")
-            .simulated(Handle::current(), 7, Pause::default())
+            .simulated(Handle::current(), 7, SimulatedStop::default())
             // Patience with silence has a test of its own.
             .unavailable_after(Duration::from_secs(3600))
             .store(move |context| {
@@ -196,7 +196,7 @@ impl RecordingStore {
         let memory = self.memory.clone();
         LockClient::builder()
             .name("other")
-            .simulated(Handle::current(), 8, Pause::default())
+            .simulated(Handle::current(), 8, SimulatedStop::default())
             .store(move |context| Ok(memory.connect(context)))
             .connect()
             .await

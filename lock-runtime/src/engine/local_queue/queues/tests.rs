@@ -126,7 +126,7 @@ fn a_waiter_is_given_one_hold_and_who_leaves_gives_it_back() {
 #[test]
 fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     let (all, key) = (Queues::new(), key("k"));
-    assert!(all.queues.look(all.start).is_none());
+    assert!(all.queues.find_unpolled(all.start).is_none());
     let (first, _) = all.join(&key, 0);
     let (second, _) = all.join(&key, 1);
     first.liveness().note(
@@ -140,7 +140,7 @@ fn who_is_overdue_at_five_looks_in_a_row_is_skipped() {
     );
     all.queues.put_on_patrol(first.queue());
     all.queues.put_on_patrol(first.queue());
-    let look = || all.queues.look(all.start).map(|found| found.len());
+    let look = || all.queues.find_unpolled(all.start).map(|found| found.len());
     // The first look finds nothing, since it has not seen the waiter before.
     for _ in 0..LOOKS_UNTIL_SKIPPED {
         assert_eq!(look(), Some(0));
@@ -172,14 +172,14 @@ fn one_that_reacts_between_two_looks_is_counted_anew() {
         for _ in 0..LOOKS_UNTIL_SKIPPED {
             assert!(
                 all.queues
-                    .look(all.start)
+                    .find_unpolled(all.start)
                     .is_some_and(|found| found.is_empty())
             );
         }
         waiter.signal.note_doing(Doing::Looks(all.start));
         assert!(
             all.queues
-                .look(all.start)
+                .find_unpolled(all.start)
                 .is_some_and(|found| found.is_empty())
         );
         waiter.signal.note_doing(Doing::Sleeps(all.start));
@@ -202,7 +202,7 @@ fn a_row_that_nobody_polls_is_skipped_in_growing_groups_and_who_reacts_stays() {
     polled.queue().wake_first();
     let mut groups = Vec::new();
     for _ in 0..3 * (LOOKS_UNTIL_SKIPPED + 1) {
-        groups.extend(all.queues.look(all.start).map(|found| found.len()));
+        groups.extend(all.queues.find_unpolled(all.start).map(|found| found.len()));
         assert!(!polled.signal.take().skipped);
     }
     groups.retain(|found| *found > 0);
@@ -214,7 +214,8 @@ fn a_row_that_nobody_polls_is_skipped_in_growing_groups_and_who_reacts_stays() {
     let row: Vec<_> = (0..3).map(join).collect();
     row[0].queue().wake_first();
     all.queues.put_on_patrol(row[0].queue());
-    let looks = (0..2 * (LOOKS_UNTIL_SKIPPED + 1)).filter_map(|_| all.queues.look(all.start));
+    let looks =
+        (0..2 * (LOOKS_UNTIL_SKIPPED + 1)).filter_map(|_| all.queues.find_unpolled(all.start));
     let found = looks.map(|found| found.len()).filter(|found| *found > 0);
     assert_eq!(found.collect::<Vec<_>>(), [1, 2]);
 }

@@ -95,15 +95,15 @@ impl Cluster {
     }
 
     /// Listens on another of the client's own channels, at each node.
-    pub(crate) fn hear(&self, channel: &str) {
+    pub(crate) fn subscribe(&self, channel: &str) {
         let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
-        nodes.iter().for_each(|node| node.hear(channel));
+        nodes.iter().for_each(|node| node.subscribe(channel));
     }
 
     /// Listens on these of the client's own channels no longer, at each node.
-    pub(crate) fn forget(&self, channels: &[String]) {
+    pub(crate) fn unsubscribe(&self, channels: &[String]) {
         let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
-        nodes.iter().for_each(|node| node.forget(channels));
+        nodes.iter().for_each(|node| node.unsubscribe(channels));
     }
 
     /// Waits until the map is known, or no node reports it.

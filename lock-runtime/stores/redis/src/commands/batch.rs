@@ -59,10 +59,7 @@ impl RedisStore {
                 Ok(Answer {
                     value, link: over, ..
                 }) => {
-                    link = Some(link.map_or(over, |link| match link == over {
-                        true => link,
-                        false => Link::SEVERAL,
-                    }));
+                    link = link.into_iter().chain([over]).reduce(Link::merge);
                     outcomes.extend(group.iter().copied().zip(value.into_iter().map(Ok)));
                 }
                 Err(failure) => {

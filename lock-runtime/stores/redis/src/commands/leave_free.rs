@@ -49,8 +49,7 @@ impl RedisStore {
         });
     }
 
-    /// Waits while the key is left alone. True if it was; then others come first, too. Never for
-    /// so long that the request could fail.
+    /// Waits while the key is left alone. True if it was; then others come first, too.
     pub(super) async fn leave_alone(&self, key: &LockKey, lease: Duration, by: Instant) -> bool {
         if !self.pollers.has_any() {
             return false;
@@ -59,8 +58,20 @@ impl RedisStore {
         let Some(until) = self.pollers.free_until(key, now) else {
             return false;
         };
-        let most = lease.min(by.saturating_duration_since(now)) / 4;
-        self.clock.sleep_until(until.min(now + most)).await;
+        let time = until.saturating_duration_since(now);
+        self.yield_to_others(now, time, lease, by).await;
         true
+    }
+
+    /// Lets others come first for some time, but never for so long that the request could fail.
+    pub(crate) async fn yield_to_others(
+        &self,
+        now: Instant,
+        time: Duration,
+        lease: Duration,
+        by: Instant,
+    ) {
+        let most = lease.min(by.saturating_duration_since(now)) / 4;
+        self.clock.sleep_until(now + time.min(most)).await;
     }
 }

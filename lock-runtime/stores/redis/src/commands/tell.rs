@@ -41,7 +41,7 @@ pub(crate) fn hear_view(servers: &[impl Borrow<RedisStore>], key: &LockKey) {
         && let Some(channel) = channels.use_view(key)
     {
         let each = servers.iter();
-        each.for_each(|one| one.borrow().servers.hear(&channel));
+        each.for_each(|one| one.borrow().servers.subscribe(&channel));
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn forget_unused_views(
     let unused = channels.take_unused(has_any);
     if !unused.is_empty() {
         let each = servers.iter();
-        each.for_each(|one| one.borrow().servers.forget(&unused));
+        each.for_each(|one| one.borrow().servers.unsubscribe(&unused));
     }
     channels.has_views()
 }

@@ -29,7 +29,7 @@ impl RedisStore {
         let policy = self.replication.as_ref().map(|it| it.policy());
         let masters = self.servers.masters(by).await?;
         let asked = masters.iter().map(|(_, connection)| {
-            connection.look(by, async move |up| health_of(up, policy).await)
+            connection.ask_health(by, async move |up| health_of(up, policy).await)
         });
         let answers = join_all(asked).await;
         let (mut servers, mut failed) = (Vec::new(), Vec::new());

@@ -13,6 +13,7 @@ use lock_store::{
 use redis::{FromRedisValue, ParsingError, Value};
 
 use crate::commands::renew::renewed_each;
+use crate::config::RELEASE_PATIENCE;
 use crate::random;
 use crate::resp::Command;
 use crate::scripts::Text;
@@ -24,9 +25,6 @@ use crate::wire::{Reply, WrongType, millis, remaining, reply};
 
 /// Those who wait ask again after this at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_millis(60);
-
-/// How much longer a release may take if the server is slow but answers.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a library writes its locks.
 pub(crate) trait TextLayout: fmt::Debug + Send + Sync + 'static {
@@ -223,12 +221,9 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    fn link_of_all(&self, links: &[Link]) -> Link {
-        match links {
-            [] => self.redis.link(),
-            [first, others @ ..] if others.iter().all(|other| other == first) => *first,
-            _ => Link::SEVERAL,
-        }
+    fn link_of_all(&self, links: Vec<Link>) -> Link {
+        let links = links.into_iter().reduce(Link::merge);
+        links.unwrap_or_else(|| self.redis.link())
     }
 
     /// Ends a hold. The key stays taken for `keep`.
@@ -241,7 +236,7 @@ impl<L: TextLayout> TextStore<L> {
         let release = self.request(&claim.key, "release", |command| {
             command.arg(self.layout.own(claim.owner)).arg(millis(keep));
         });
-        let release = release.patient(Some(by + PATIENCE));
+        let release = release.patient(Some(by + RELEASE_PATIENCE));
         let answer = self.ask(&claim.key, by, release).await?;
         Ok(answer.map(|reply| match reply.code {
             DONE => Released::Released,
@@ -265,10 +260,7 @@ impl<L: TextLayout> Store for TextStore<L> {
                 }));
             }
             // A node that does not answer must not spoil the others' answers.
-            Ok(Answer::new(
-                renewed_each(renewed)?,
-                self.link_of_all(&links),
-            ))
+            Ok(Answer::new(renewed_each(renewed)?, self.link_of_all(links)))
         })
     }
 
@@ -279,7 +271,7 @@ impl<L: TextLayout> Store for TextStore<L> {
             let ended: Result<Vec<_>, _> = join_all(ends).await.into_iter().collect();
             let (released, links): (Vec<_>, Vec<_>) =
                 ended?.into_iter().map(|one| (one.value, one.link)).unzip();
-            Ok(Answer::new(released, self.link_of_all(&links)))
+            Ok(Answer::new(released, self.link_of_all(links)))
         })
     }
 

@@ -19,7 +19,7 @@ impl QuorumStore {
     /// for a while. So missing persistence is a finding only if servers count at once. An error if
     /// no majority answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        let servers = self.look(by, |_| true).await?;
+        let servers = self.ask_health(by, |_| true).await?;
         let silent = servers.iter().enumerate();
         let silent = silent.filter(|(_, server)| server.role == Role::Unknown);
         let silent: Vec<_> = silent
@@ -35,10 +35,10 @@ impl QuorumStore {
     pub(crate) async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
         let logged = self.logged.lock().await.clone();
         let is_new = |at: usize| logged[at] != FindingsLogged::Findings;
-        self.look(by, is_new).await.map(drop)
+        self.ask_health(by, is_new).await.map(drop)
     }
 
-    async fn look(
+    async fn ask_health(
         &self,
         by: Instant,
         wanted: impl Fn(usize) -> bool,

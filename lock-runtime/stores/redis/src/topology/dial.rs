@@ -17,10 +17,10 @@ use tokio::net::UnixStream;
 use super::progress::{ConnectStep, Progress};
 use super::resp2;
 use super::unreached;
+use crate::connection_login::{Asking, ConnectionLogin};
 use crate::context::ClientContext;
 use crate::resp::{self, Command, ConnectionEvents, Driver, RespConnection};
 use crate::server_text::shown;
-use crate::session::{Asking, Session};
 
 /// A connection, and the task that reads it.
 #[derive(Clone, Debug)]
@@ -61,11 +61,11 @@ pub(crate) async fn dial(
     if asking.is_some() {
         progress.at(ConnectStep::Credentials);
     }
-    let session = Session::begin(info.redis_settings(), asking).await?;
+    let login = ConnectionLogin::prepare(info.redis_settings(), asking).await?;
     progress.at(greeting);
     let command = context.timeouts.command;
     let (connection, driver) = resp::start(socket, &context.clock, command, events);
-    match greet(&connection, &session).await {
+    match greet(&connection, &login).await {
         Err(error) if !unreached::is_reply(&error) => {
             if !progress.has_replied() && speaks_resp2(info, at, context).await {
                 let text = "it closes the connection at `HELLO 3`, and answers `PING`";
@@ -76,13 +76,13 @@ pub(crate) async fn dial(
         Err(error) if unreached::is_without_hello(&error) => {
             return Err(unreached::without_resp3(&shown(&error.to_string())));
         }
-        greeted => greeted.map_err(|error| unreached::refused(&error, &session))?,
+        greeted => greeted.map_err(|error| unreached::refused(&error, &login))?,
     }
     progress.note_reply();
     Ok(Dialed {
         connection,
         driver: Arc::new(driver),
-        renew_at: session.renew_at,
+        renew_at: login.renew_at,
     })
 }
 
@@ -151,8 +151,8 @@ async fn reach_tcp(
 }
 
 /// Authenticates, and waits for the first replies.
-async fn greet(connection: &RespConnection, session: &Session) -> Result<(), RedisError> {
-    let settings = &session.settings;
+async fn greet(connection: &RespConnection, login: &ConnectionLogin) -> Result<(), RedisError> {
+    let settings = &login.settings;
     let mut hello = Command::new("HELLO");
     hello.arg(3);
     if let Some(password) = settings.password() {

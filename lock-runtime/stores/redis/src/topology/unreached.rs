@@ -7,9 +7,9 @@ use redis::{ErrorKind, RedisError};
 
 use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
 use crate::access::ServerAccess;
+use crate::connection_login::ConnectionLogin;
 use crate::errors;
 use crate::server_text::shown;
-use crate::session::Session;
 
 /// The error when an attempt's time is over: what it was waiting for.
 pub(crate) fn silent(access: &ServerAccess, progress: &Progress) -> StoreError {
@@ -129,13 +129,13 @@ pub(super) fn without_resp3(text: &str) -> StoreError {
 }
 
 /// The server's error reply to the first command, which may refuse the user.
-pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
+pub(super) fn refused(error: &RedisError, login: &ConnectionLogin) -> StoreError {
     let error = errors::store_error(error);
     if error.kind() != StoreErrorKind::Denied {
         return error;
     }
-    let user = escaped(session.settings.username().unwrap_or("default"));
-    let whose = match session.is_asked {
+    let user = escaped(login.settings.username().unwrap_or("default"));
+    let whose = match login.is_asked {
         true => "; the user and password are those of the credentials provider",
         false => "",
     };

@@ -7,10 +7,10 @@ use lock_store::timing::backoff;
 use lock_store::{Instant, MIN_PAUSE, StoreError, StoreErrorKind};
 
 use crate::commands::required_rights::Tried;
+use crate::connection_login::{Asking, user_of};
 use crate::context::ClientContext;
 use crate::errors;
 use crate::resp::{Command, RespConnection};
-use crate::session::{Asking, user_of};
 
 /// Authenticates a connection anew before its credentials end, as long as this is polled. Returns
 /// why the user that it then has, who may be another one, can't use locks.

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use lock_store::timing::BACKOFF_MAX;
+use lock_store::timing::{BACKOFF_MAX, is_cut};
 use lock_store::{
     Failure, Instant, Link, Listener, Mutex, ServerHealth, StoreError, StoreErrorKind,
 };
@@ -124,33 +124,34 @@ impl Connection {
 
     /// Listens on another channel of the client's own, if it is up. The next connection does so
     /// anyway.
-    pub(crate) fn hear(&self, channel: &str) {
-        self.hear_these(|_| vec![channel.to_owned()]);
+    pub(crate) fn subscribe(&self, channel: &str) {
+        self.subscribe_to(|_| vec![channel.to_owned()]);
     }
 
     /// Listens on all channels of the client's own. Called when it is up: whoever begins to use a
-    /// view calls [`hear`](Self::hear), before or after that.
-    pub(super) fn hear_all(&self) {
-        self.hear_these(ClientChannels::all);
+    /// view calls [`subscribe`](Self::subscribe), before or after that.
+    pub(super) fn subscribe_all(&self) {
+        self.subscribe_to(ClientChannels::all);
     }
 
-    fn hear_these(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
+    fn subscribe_to(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
         if let Some(own) = &self.context.channels {
             self.with_up(|up| {
                 let (channels, own) = (these(own), Arc::clone(own));
-                up.subscriptions.hear(&up.connection, channels, own);
+                up.subscriptions
+                    .subscribe_own(&up.connection, channels, own);
             });
         }
     }
 
     /// Listens on these channels of the client's own no longer.
-    pub(crate) fn forget(&self, channels: &[String]) {
+    pub(crate) fn unsubscribe(&self, channels: &[String]) {
         let Some(own) = &self.context.channels else {
             return;
         };
         self.with_up(|up| {
             let (channels, own) = (channels.to_vec(), Arc::clone(own));
-            up.subscriptions.forget(&up.connection, channels, own);
+            up.subscriptions.unsubscribe(&up.connection, channels, own);
         });
     }
 
@@ -286,8 +287,6 @@ impl Connection {
     async fn choose(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
         match self.with_up(Arc::clone) {
             Some(up) => Ok(up),
-            // Boxed, like everything rare here: every command has room for the largest of what it
-            // may wait for.
             None => Box::pin(self.get(by)).await,
         }
     }
@@ -327,7 +326,7 @@ impl Connection {
     fn not_answered(&self, link: Link, sent: Instant, by: Instant) {
         let limit = self.context.timeouts.command;
         // A command whose time was cut by its request's budget says nothing about the connection.
-        if by >= sent + limit - limit / 10
+        if !is_cut(sent, by, limit)
             && self.link() == link
             && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS
         {
@@ -337,7 +336,7 @@ impl Connection {
     }
 
     /// Asks the server about itself. The connection is not judged by the answer.
-    pub(crate) async fn look(
+    pub(crate) async fn ask_health(
         &self,
         by: Instant,
         ask: impl AsyncFnOnce(&Connected) -> Result<ServerHealth, RedisError>,

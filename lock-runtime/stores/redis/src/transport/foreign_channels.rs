@@ -70,7 +70,7 @@ impl ForeignChannels {
     }
 
     /// Passes a message on. False if it is not on one of these channels.
-    pub(crate) fn hear(
+    pub(crate) fn on_message(
         &self,
         channel: &[u8],
         link: Link,

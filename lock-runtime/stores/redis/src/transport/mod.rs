@@ -1,4 +1,6 @@
 //! One connection to one server: made, watched, replaced, and what goes over it.
+//!
+//! Futures of what is rare are boxed: each command has room for the largest that it may wait for.
 
 mod authentication;
 pub(crate) mod client_channels;

@@ -77,7 +77,7 @@ impl PushHandler {
     /// Passes a message of another library on.
     fn is_foreign(&self, channel: &[u8]) -> bool {
         self.foreign.as_ref().is_some_and(|(channels, clock)| {
-            channels.hear(channel, self.link, clock, &self.listener)
+            channels.on_message(channel, self.link, clock, &self.listener)
         })
     }
 

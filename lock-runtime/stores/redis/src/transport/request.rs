@@ -128,8 +128,6 @@ impl Request {
             let subscribe =
                 up.subscriptions
                     .subscribe(&up.connection, channel, asking, Some(limits));
-            // Boxed, like everything rare here: every command has room for the largest of what it
-            // may wait for.
             Box::pin(subscribe).await?;
         }
         let by_hash = self.by_hash();

@@ -189,7 +189,7 @@ impl Subscriptions {
     }
 
     /// Listens in the background no longer on these channels of the client's own.
-    pub(super) fn forget(
+    pub(super) fn unsubscribe(
         self: &Arc<Self>,
         connection: &RespConnection,
         channels: Vec<String>,
@@ -205,7 +205,7 @@ impl Subscriptions {
 
     /// Listens in the background on channels that no slot owns, on a connection of the client's
     /// own. Who may not subscribe hears nothing there.
-    pub(super) fn hear(
+    pub(super) fn subscribe_own(
         &self,
         connection: &RespConnection,
         channels: Vec<String>,

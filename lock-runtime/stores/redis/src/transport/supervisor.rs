@@ -164,7 +164,7 @@ impl Supervisor {
         self.context.listener.on_connected(&server);
         let subscriptions = Arc::clone(&up.subscriptions);
         shared.bring_up(up);
-        shared.hear_all();
+        shared.subscribe_all();
         let denied = Arc::clone(&shared.denied);
         drop(shared);
         self.context.listener.recheck();

@@ -11,7 +11,7 @@ impl Fence {
         self.lease - u8::from(!self.makes(Mistake::NoMargin))
     }
 
-    /// `mint` and `keep_token` in `lib.lua`.
+    /// `mint` and `keep_tokens` in `tokens.lua`.
     pub(super) fn mint(&self, state: &mut State) -> Grant {
         let floor = if self.makes(Mistake::TokenByPlainIncrement) {
             0

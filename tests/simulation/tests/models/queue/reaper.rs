@@ -1,4 +1,4 @@
-//! Releases and undos in the background: `engine/background/undo.rs`.
+//! Releases and undos in the background: `engine/background/cleanup/mod.rs`.
 
 use super::client::{Client, Phase, Unknown};
 use super::store::{Reply, Verb};

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use lock_store::{ClientId, Link, Listener, Pause, Store};
+use lock_store::{ClientId, Link, Listener, SimulatedStop, Store};
 use tokio::sync::{Notify, mpsc};
 
 pub(crate) use self::exchange::PLACE_OF_A_COPY;
@@ -37,7 +37,7 @@ pub(crate) struct Wires {
     world: Arc<World>,
     pub(crate) client: usize,
     pub(crate) number: usize,
-    pause: Pause,
+    pause: SimulatedStop,
     lines: Weak<dyn Listener>,
     served: Mutex<Option<Weak<dyn Store>>>,
     /// Notified when a connection is up, or when there will be no more. (Not tokio's `watch`, which
@@ -83,7 +83,7 @@ impl Wires {
         rng: Rng,
         client: usize,
         number: usize,
-        pause: Pause,
+        pause: SimulatedStop,
         lines: &Arc<dyn Listener>,
     ) -> Arc<Self> {
         let first = u64::try_from(number).unwrap() * LINKS_OF_A_SERVER + 1;

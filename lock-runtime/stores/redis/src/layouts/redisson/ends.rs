@@ -13,13 +13,11 @@ use super::RedissonStore;
 use super::claim::{Kind, word};
 use super::names::{self, RedissonNames};
 use crate::commands::renew::renewed_each;
+use crate::config::RELEASE_PATIENCE;
 use crate::errors::without_effect;
 use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis};
-
-/// How much longer a release may take if the server is slow but answers.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedissonStore {
     pub(super) async fn renew_each(
@@ -121,7 +119,7 @@ impl RedissonStore {
             Kind::Semaphore(count) => self.end_permits(&names, claim, 0..count, keep),
         };
         self.rivals.released(&claim.key, self.store.clock.now());
-        self.done(&claim.key, by, &end.patient(Some(by + PATIENCE)))
+        self.done(&claim.key, by, &end.patient(Some(by + RELEASE_PATIENCE)))
             .await
     }
 
@@ -222,12 +220,6 @@ impl RedissonStore {
 
 /// The link of all answers, if they came over one.
 fn one_link<T>(answers: &[Result<Answer<T>, Failure>], of_none: Link) -> Link {
-    let mut links = answers.iter().flatten().map(|answer| answer.link);
-    let Some(first) = links.next() else {
-        return of_none;
-    };
-    match links.all(|link| link == first) {
-        true => first,
-        false => Link::SEVERAL,
-    }
+    let links = answers.iter().flatten().map(|answer| answer.link);
+    links.reduce(Link::merge).unwrap_or(of_none)
 }

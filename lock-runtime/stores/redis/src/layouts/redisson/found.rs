@@ -61,9 +61,9 @@ impl Described {
                         true => Permits::READ_WRITE,
                         false => 1,
                     };
-                    names::holder(&text(), Some(permits))
+                    names::parse_holder(&text(), Some(permits))
                 }
-                _ => names::holder(&text(), None),
+                _ => names::parse_holder(&text(), None),
             };
             holders.push((holder, i64::from_redis_value(rest).ok()?));
         }

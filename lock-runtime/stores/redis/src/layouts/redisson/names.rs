@@ -17,7 +17,7 @@ impl RedissonNames {
     }
 
     /// As Redisson's `prefixName`: a helper key in the slot of the key.
-    fn before(&self, what: &str) -> String {
+    fn prefixed(&self, what: &str) -> String {
         let key = &self.key;
         match key.contains('{') {
             true => format!("{what}:{key}"),
@@ -36,31 +36,31 @@ impl RedissonNames {
 
     /// The counter of a fenced lock.
     pub(super) fn counter(&self) -> String {
-        self.before("redisson_lock_token")
+        self.prefixed("redisson_lock_token")
     }
 
     /// The queue of a fair lock.
     pub(super) fn queue(&self) -> String {
-        self.before("redisson_lock_queue")
+        self.prefixed("redisson_lock_queue")
     }
 
     /// Until when the places of that queue last.
     pub(super) fn timeouts(&self) -> String {
-        self.before("redisson_lock_timeout")
+        self.prefixed("redisson_lock_timeout")
     }
 
     /// Where the release of a lock is told. A waiter of a fair lock has a channel of its own: this
     /// one, a colon, and its field.
     pub(super) fn channel(&self) -> String {
-        self.before("redisson_lock__channel")
+        self.prefixed("redisson_lock__channel")
     }
 
     pub(super) fn read_write_channel(&self) -> String {
-        self.before("redisson_rwlock")
+        self.prefixed("redisson_rwlock")
     }
 
     pub(super) fn semaphore_channel(&self) -> String {
-        self.before("redisson_sc")
+        self.prefixed("redisson_sc")
     }
 
     /// The permits of a semaphore that are taken.
@@ -91,7 +91,7 @@ pub(super) fn kept(owner: Owner) -> String {
 }
 
 /// The holder that a field tells of. `permits` is what it takes, in a lock held in shares.
-pub(super) fn holder(field: &str, permits: Option<u32>) -> FoundHolder {
+pub(super) fn parse_holder(field: &str, permits: Option<u32>) -> FoundHolder {
     if let Some((owner, kept)) = own(field) {
         return FoundHolder::Owner {
             owner,
@@ -191,7 +191,7 @@ mod tests {
             (format!("{uuid}:0x"), "0x"),
         ] {
             let found = FoundHolder::Foreign(format!("Redisson client {uuid}, thread {shown}"));
-            assert_eq!(holder(&theirs, None), found);
+            assert_eq!(parse_holder(&theirs, None), found);
         }
     }
 

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use lock_store::{Holder, Instant, LockKey, Mutex, SweepingMap};
 
+use crate::config::SEEN_FOR;
 use crate::random;
 
-/// Redisson is expected at a key for this time after it was last seen there.
-const SEEN_FOR: Duration = Duration::from_secs(10);
 /// Behind a hold of this library, Redisson has about so long to come first.
 const HEAD_START: Duration = Duration::from_millis(6);
 /// The head start doubles so often if nobody comes, as from a client that sleeps between its tries.
 const DOUBLED: u32 = 4;
-/// From then on, this client has the key for this number of head starts before the next one.
+/// After the last doubling, wait this many head starts before the next one.
 const WITHOUT: u32 = 10;
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);
@@ -81,8 +80,8 @@ impl Rivals {
     }
 
     /// Notes who has the key, and what was found if it was a waiter for an exclusive lock that
-    /// looked. When it is to look again although nobody calls. (Who has a lock in shares may change
-    /// without a message: the readers' first ends, and others read on.)
+    /// looked. Returns when the waiter must ask again without a message. (Who has a lock in shares
+    /// may change without a message: the readers' first ends, and others read on.)
     pub(super) fn busy(
         &self,
         key: &LockKey,

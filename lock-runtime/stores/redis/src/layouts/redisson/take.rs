@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_store::timing::recheck_in;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Instant, LockKey, Owner,
     Queue, StoreError, StoreErrorKind,
@@ -19,8 +20,6 @@ use crate::wire::{Reply, WrongType, millis, remaining};
 
 /// How long this process lets others go first when it has had a key for its time.
 const OTHERS_FIRST: Duration = Duration::from_millis(10);
-/// How often a waiter asks that nobody has called. It also keeps its place and its subscription.
-const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// A head of a queue that has not listened for this time has died. Redisson itself gives a
 /// subscription 7.5 s.
 const SILENT_FOR: Duration = Duration::from_secs(8);
@@ -73,7 +72,7 @@ impl RedissonStore {
         if joins {
             self.channels.note(&channel, key, owner, now);
         }
-        let take = self.request(request, &names).repeated();
+        let take = self.build_request(request, &names).repeated();
         let take = take.patient(Some(until));
         let take = take.listening(joins.then(|| channel.clone()));
         let reply: Reply<Vec<Value>> = self.store.call(key, by, &take).await?;
@@ -88,8 +87,8 @@ impl RedissonStore {
         Ok(Answer::new(acquired, link))
     }
 
-    /// Takes an `RLock` if nobody has it. Who has it is told by the script for all cases; also to a
-    /// repeat of what was carried out.
+    /// Takes an `RLock` if nobody has it. `None`: not taken. The general script then says by whom,
+    /// and recognises a repeated grant.
     async fn take_free(
         &self,
         request: &Acquire,
@@ -120,9 +119,10 @@ impl RedissonStore {
         let Some(head_start) = self.rivals.head_start(key, now) else {
             return false;
         };
-        let most = request.lease.min(until.saturating_duration_since(now)) / 4;
-        let sleeps = self.store.clock.sleep_until(now + head_start.min(most));
-        sleeps.await;
+        let others = self
+            .store
+            .yield_to_others(now, head_start, request.lease, until);
+        others.await;
         let heard = self.channels.heard(channel);
         if heard.is_some_and(|heard| heard > now) {
             self.rivals.came(key);
@@ -131,11 +131,11 @@ impl RedissonStore {
     }
 
     /// The request for all cases.
-    fn request(&self, request: &Acquire, names: &RedissonNames) -> Request {
+    fn build_request(&self, request: &Acquire, names: &RedissonNames) -> Request {
         let owner = request.claim.owner;
         let field = names::field(owner);
         match Kind::of(&request.claim) {
-            Kind::Lock => self.lock(request, names, &field),
+            Kind::Lock => self.build_lock_request(request, names, &field),
             Kind::ReadWrite { writes } => {
                 let keys = [&*names.key, &names.reader(&field)];
                 self.script(&scripts::REDISSON_READ_WRITE, keys, |command| {
@@ -156,7 +156,7 @@ impl RedissonStore {
         }
     }
 
-    fn lock(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
+    fn build_lock_request(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
         let joins = request.queue == Queue::Join;
         let keys = [
             &*names.key,
@@ -218,7 +218,7 @@ impl RedissonStore {
         let mut look_early = None;
         if !holder.is_empty() {
             let permits = request.claim.permits.map(|permits| permits.count);
-            let holder = self.told(&names::holder(&holder, permits));
+            let holder = self.told(&names::parse_holder(&holder, permits));
             busy.holder = Some(holder);
             let key = &request.claim.key;
             let looks = request.queue == Queue::Join && request.claim.permits.is_none();
@@ -227,8 +227,7 @@ impl RedissonStore {
             let look = looks.then_some(Sighting { now, ends, heard });
             look_early = self.rivals.busy(key, holder, look, now);
         }
-        let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-        busy.look_in = Some(look_early.unwrap_or(ASKS_AGAIN).min(look_in));
+        busy.look_in = look_early.into_iter().chain([recheck_in(rest)]).min();
         if state == Value::Int(2) {
             let now = self.store.clock.now();
             self.rivals.released(&request.claim.key, now);
@@ -265,8 +264,7 @@ fn semaphore(reply: Vec<Value>, request: &Acquire) -> Result<Acquired, Failure> 
             let rest = remaining(next());
             let mut busy = Busy::new(rest, false);
             busy.limit = differs(next());
-            let look_in = rest.map_or(ASKS_AGAIN, |rest| rest + Duration::from_millis(1));
-            busy.look_in = Some(look_in.min(ASKS_AGAIN));
+            busy.look_in = Some(recheck_in(rest));
             Ok(Acquired::Busy(busy))
         }
     }

@@ -1,5 +1,9 @@
 //! The jobs that nobody waits for: releases of dropped guards, and undos of unknown outcomes.
 
+mod backlog;
+mod backlogs;
+mod pending_jobs;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +16,9 @@ use lock_store::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::backlog::{AT_ONCE, Attempt};
-use super::backlogs::{Backlogs, Way};
-use super::pending_jobs::PendingJobs;
+use self::backlog::{AT_ONCE, Attempt};
+use self::backlogs::{Backlogs, Way};
+use self::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
@@ -28,7 +32,7 @@ const RELEASES_AT_ONCE: usize = 256;
 
 /// Something to end.
 #[derive(Debug)]
-pub(crate) enum UndoJob {
+pub(crate) enum CleanupJob {
     Release(PendingRelease),
     Undo(PendingUndo),
     /// Answer when everything before this is done.
@@ -62,19 +66,19 @@ pub(crate) struct PendingUndo {
     pub(crate) first: Option<Releasing>,
 }
 
-/// The way to the undo task. The task ends when all of these are gone and its work is done.
+/// The way to the cleanup task. The task ends when all of these are gone and its work is done.
 #[derive(Clone, Debug)]
-pub(crate) struct Undo {
-    jobs: mpsc::UnboundedSender<UndoJob>,
+pub(crate) struct Cleanup {
+    jobs: mpsc::UnboundedSender<CleanupJob>,
     failures: Arc<AtomicU64>,
     pending: Arc<PendingJobs>,
 }
 
 /// Does the jobs, on the client's own runtime: one task for all of them.
 #[derive(Debug)]
-pub(crate) struct UndoTask {
-    jobs: mpsc::UnboundedReceiver<UndoJob>,
-    worker: UndoWorker,
+pub(crate) struct CleanupTask {
+    jobs: mpsc::UnboundedReceiver<CleanupJob>,
+    worker: CleanupWorker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlogs<PendingRelease>,
     undos: Backlogs<PendingUndo>,
@@ -96,7 +100,7 @@ enum AttemptEnd {
 }
 
 #[derive(Clone, Debug)]
-struct UndoWorker {
+struct CleanupWorker {
     store: Arc<dyn Store>,
     clock: Clock,
     liveness: Arc<Liveness>,
@@ -105,18 +109,18 @@ struct UndoWorker {
     pending: Arc<PendingJobs>,
 }
 
-impl Undo {
+impl Cleanup {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Clock,
         liveness: Arc<Liveness>,
         observed: Arc<Observed>,
         command_timeout: Duration,
-    ) -> (Self, UndoTask) {
+    ) -> (Self, CleanupTask) {
         let (sender, jobs) = mpsc::unbounded_channel();
         let failures = Arc::<AtomicU64>::default();
         let pending = Arc::new(PendingJobs::new(observed));
-        let worker = UndoWorker {
+        let worker = CleanupWorker {
             store,
             clock,
             liveness,
@@ -130,7 +134,7 @@ impl Undo {
                 failures,
                 pending,
             },
-            UndoTask {
+            CleanupTask {
                 jobs,
                 worker,
                 releases: Backlogs::new(RELEASES_AT_ONCE),
@@ -139,8 +143,8 @@ impl Undo {
         )
     }
 
-    pub(crate) fn send(&self, job: UndoJob) {
-        let counts = !matches!(job, UndoJob::Drain(_));
+    pub(crate) fn send(&self, job: CleanupJob) {
+        let counts = !matches!(job, CleanupJob::Drain(_));
         if counts {
             self.pending.add_one();
         }
@@ -158,7 +162,7 @@ impl Undo {
     /// Waits until everything sent so far is done.
     pub(crate) async fn until_drained(&self) {
         let (done, drained) = oneshot::channel();
-        self.send(UndoJob::Drain(done));
+        self.send(CleanupJob::Drain(done));
         let _ = drained.await;
     }
 
@@ -172,8 +176,8 @@ impl Undo {
     }
 }
 
-impl UndoTask {
-    /// Works until every [`Undo`] is gone and nothing is left to do.
+impl CleanupTask {
+    /// Works until every [`Cleanup`] is gone and nothing is left to do.
     pub(crate) async fn run(mut self) {
         let mut working = JoinSet::new();
         let mut drains = Vec::<oneshot::Sender<()>>::new();
@@ -200,13 +204,13 @@ impl UndoTask {
                     self.finish(ended);
                 },
                 job = self.jobs.recv(), if is_open => match job {
-                    Some(UndoJob::Drain(done)) => drains.push(done),
-                    Some(UndoJob::Release(job)) => {
+                    Some(CleanupJob::Drain(done)) => drains.push(done),
+                    Some(CleanupJob::Release(job)) => {
                         let way = self.worker.way_of_release(&job);
                         self.releases.push(clock.now(), way, job);
                     }
-                    Some(UndoJob::Undo(job)) => {
-                        let way = UndoWorker::way_of_undos();
+                    Some(CleanupJob::Undo(job)) => {
+                        let way = CleanupWorker::way_of_undos();
                         self.undos.push(clock.now(), way, job);
                     }
                     None => is_open = false,
@@ -221,7 +225,7 @@ impl UndoTask {
 
     /// Starts what may be tried now.
     fn start(&mut self, working: &mut JoinSet<AttemptEnd>) {
-        let UndoWorker {
+        let CleanupWorker {
             clock,
             command_timeout,
             ..
@@ -265,7 +269,7 @@ impl UndoTask {
                 let now = self.worker.clock.now();
                 for undo in undos {
                     self.worker.pending.add_one();
-                    let way = UndoWorker::way_of_undos();
+                    let way = CleanupWorker::way_of_undos();
                     self.undos.push(now, way, undo);
                 }
                 if is_done {
@@ -276,14 +280,14 @@ impl UndoTask {
                 if again.is_none() {
                     self.worker.pending.finish_one();
                 }
-                let again = again.map(|(at, job)| (at, UndoWorker::way_of_undos(), job));
+                let again = again.map(|(at, job)| (at, CleanupWorker::way_of_undos(), job));
                 self.undos.finish(&way, tries, again);
             }
         }
     }
 }
 
-impl UndoWorker {
+impl CleanupWorker {
     fn way_of_release(&self, job: &PendingRelease) -> Way {
         self.way(job.requests.iter().map(|request| &request.claim.key))
     }
@@ -339,11 +343,9 @@ impl UndoWorker {
                 "a lock was gone when it was released"
             );
         }
-        // A late acquire that found the lock taken has a place in the store's queue, which a
-        // release leaves there.
-        let has_gone = gone.is_some();
+        let was_held = gone.is_none();
         let late = job.pending_outcomes.into_iter();
-        let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
+        let late = late.filter(|(late, _)| !late.is_undone_by_release(was_held, answer.link, sent));
         // A late renewal may keep what a late acquire took.
         let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
         late.map(|(late, request)| PendingUndo {

@@ -67,8 +67,6 @@ impl AcquireTask<'_> {
         if self.engine.clock.now() < since {
             return Ok(());
         }
-        // Boxed, like everything rare: every waiting task has room for the largest of what it may
-        // wait for.
         Box::pin(self.judge(waiter, heard, since)).await
     }
 
@@ -101,7 +99,7 @@ impl AcquireTask<'_> {
         }
         let verdict = judge(&self.budget, engine.clock.now(), said, was_told_busy());
         let holder = || waiter.liveness().holder();
-        engine.carry_out(verdict, key, &self.budget, holder)
+        engine.check_verdict(verdict, key, &self.budget, holder)
     }
 
     /// What the store has said of the key since then, or says by then.

@@ -12,7 +12,7 @@ use crate::error::LockError;
 impl AcquireTask<'_> {
     /// One try, one round trip, now. One more if the connection stays silent and another takes its
     /// place in time.
-    pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
+    pub(super) async fn try_once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
         if let Some(settled) = engine.local_queues.until_settled(&key) {
             // A release may hang at another server, where its hold has more keys.

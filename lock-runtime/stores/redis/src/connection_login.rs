@@ -1,4 +1,4 @@
-//! [`Session`]: the identity of a connection, from the URL or from a provider.
+//! [`ConnectionLogin`]: the identity of a connection, from the URL or from a provider.
 
 use lock_store::{Clock, Credentials, CredentialsProvider, Instant, StoreError};
 
@@ -18,20 +18,20 @@ pub(crate) fn user_of(credentials: &Credentials) -> (&str, &str) {
 }
 
 /// The identity of a connection, and how long it is valid.
-pub(crate) struct Session {
+pub(crate) struct ConnectionLogin {
     pub(crate) settings: redis::RedisConnectionInfo,
     /// True if a provider was asked.
     pub(crate) is_asked: bool,
     pub(crate) renew_at: Option<Instant>,
 }
 
-impl Session {
+impl ConnectionLogin {
     /// The settings with credentials for one more connection.
-    pub(crate) async fn begin(
+    pub(crate) async fn prepare(
         settings: &redis::RedisConnectionInfo,
         asking: Option<Asking<'_>>,
     ) -> Result<Self, StoreError> {
-        let mut session = Self {
+        let mut login = Self {
             settings: settings.clone(),
             is_asked: asking.is_some(),
             renew_at: None,
@@ -39,10 +39,10 @@ impl Session {
         if let Some(Asking { provider, clock }) = asking {
             let (credentials, again) = provider.ask(clock).await?;
             let (username, password) = user_of(&credentials);
-            let settings = session.settings.set_username(username);
-            session.settings = settings.set_password(password);
-            session.renew_at = again;
+            let settings = login.settings.set_username(username);
+            login.settings = settings.set_password(password);
+            login.renew_at = again;
         }
-        Ok(session)
+        Ok(login)
     }
 }

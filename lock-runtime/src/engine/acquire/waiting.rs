@@ -15,8 +15,8 @@ use lock_store::{Instant, Queue, StoreError};
 
 use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
-use super::giving_up::HeardSoFar;
 use super::long_wait::LongWait;
+use super::silence_facts::HeardSoFar;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::fencing::window;
@@ -58,7 +58,7 @@ impl<'e> AcquireTask<'e> {
     /// Waits for the key, as long as the budget says.
     pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let mut waiting = self.enter(now);
+        let mut waiting = self.start_waiting(now);
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
@@ -93,7 +93,7 @@ impl<'e> AcquireTask<'e> {
 
     /// Joins the local queue. The requests of a fair lock ask the store at once, wherever they
     /// stand.
-    fn enter(&mut self, now: Instant) -> WaitingRequest<'e> {
+    fn start_waiting(&mut self, now: Instant) -> WaitingRequest<'e> {
         let (queued, is_first) = self.join_local_queue(now);
         if !is_first {
             self.barge_no_more();
@@ -233,8 +233,8 @@ impl<'e> AcquireTask<'e> {
         }
         // The one before has rechecked until now. Most likely it has just got what this one waits
         // for. But the store must hear of this client as often as before.
-        let looked = waiter.liveness().looked_at();
-        let next = looked.map(|at| timing::next_recheck(at, None));
+        let reasked = waiter.liveness().reasked_at();
+        let next = reasked.map(|at| timing::next_recheck(at, None));
         next.map_or(recheck_at, |next| next.max(recheck_at))
     }
 
@@ -284,8 +284,8 @@ impl<'e> AcquireTask<'e> {
                 let foreign = waiting.foreign.recheck_at(holder, owner, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
-                // A grant that was heard before this reply is older than it: the store had ended it
-                // when it wrote 'busy'.
+                // Drop grants heard before this reply. The store had ended them when it answered
+                // `busy`.
                 let before = waiting.queued.waiter.signal.take_before_reply();
                 match is_first {
                     // The plain first try can't queue: join the store's queue now, and only then

@@ -62,13 +62,11 @@ impl Engine {
         if now >= since {
             let said = match failing {
                 Some(failing) => Said::Failing(failing.error.clone()),
-                // Boxed, like everything rare: every waiting task has room for the largest of what
-                // it may wait for.
                 None => Box::pin(self.sign_of_life(since, budget.last_answer_by(now))).await,
             };
             // A look has found it closed.
             let verdict = judge(budget, self.clock.now(), said, true);
-            self.carry_out(verdict, key, budget, || None)?;
+            self.check_verdict(verdict, key, budget, || None)?;
         }
         let facts = self.latch_facts(budget, failing);
         Ok(facts.wake_at(self.clock.now(), None))

@@ -6,18 +6,18 @@ use super::*;
 use crate::engine::tests::test_store;
 use crate::observe::Events;
 
-fn undo() -> (Undo, UndoTask) {
+fn cleanup() -> (Cleanup, CleanupTask) {
     let clock = Clock::simulated(Handle::current());
     let store = test_store(clock.clone());
     let timeout = Duration::from_millis(500);
     let liveness = Arc::new(Liveness::new(clock.clone(), timeout));
     let observed = Arc::new(Observed::new(Events::default()));
-    Undo::new(store, clock, liveness, observed, timeout)
+    Cleanup::new(store, clock, liveness, observed, timeout)
 }
 
-fn release() -> UndoJob {
+fn release() -> CleanupJob {
     let now = Instant::now();
-    UndoJob::Release(PendingRelease {
+    CleanupJob::Release(PendingRelease {
         requests: Vec::new(),
         keep_until: now,
         expires: now,
@@ -29,12 +29,12 @@ fn release() -> UndoJob {
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_after_the_end_of_the_client_s_runtime_is_not_waited_for() {
-    let (undo, task) = undo();
-    undo.send(release());
-    assert_eq!(undo.pending(), 1);
+    let (cleanup, task) = cleanup();
+    cleanup.send(release());
+    assert_eq!(cleanup.pending(), 1);
     drop(task);
-    undo.send(release());
-    assert_eq!(undo.pending(), 1);
-    undo.until_drained().await;
-    assert_eq!(undo.pending(), 1);
+    cleanup.send(release());
+    assert_eq!(cleanup.pending(), 1);
+    cleanup.until_drained().await;
+    assert_eq!(cleanup.pending(), 1);
 }

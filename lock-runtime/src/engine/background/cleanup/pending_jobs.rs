@@ -1,4 +1,4 @@
-//! [`PendingJobs`]: counts what the undo task has to do.
+//! [`PendingJobs`]: counts what the cleanup task has to do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

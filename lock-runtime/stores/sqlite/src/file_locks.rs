@@ -1,4 +1,4 @@
-//! [`FileGuard`]: this process's own locks on the files of a database, beside SQLite's.
+//! [`FileLocks`]: this process's own locks on the files of a database, beside SQLite's.
 //!
 //! SQLite's are POSIX record locks. The kernel drops all those of a process on a file as soon as
 //! the process closes any handle to that file, as a backup does that reads it. To other processes
@@ -37,15 +37,15 @@ pub(crate) fn id_of(found: &Metadata) -> FileId {
 /// The locks on a database file and its index. All clients of this process share them: closing a
 /// handle would end SQLite's locks of the others.
 #[derive(Debug)]
-pub(crate) struct FileGuard {
+pub(crate) struct FileLocks {
     pub(crate) database: FileId,
     pub(crate) index: FileId,
     index_file: File,
     _database_file: File,
 }
 
-/// The guards of this process's clients.
-static GUARDS: Mutex<Vec<Weak<FileGuard>>> = Mutex::new(Vec::new());
+/// The locks of this process's clients.
+static KNOWN: Mutex<Vec<Weak<FileLocks>>> = Mutex::new(Vec::new());
 
 fn record(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
     let short = |number: libc::c_int| libc::c_short::try_from(number).unwrap_or_default();
@@ -71,31 +71,31 @@ pub(crate) fn open_itself(path: &Path, writes: bool) -> io::Result<File> {
     options.open(path)
 }
 
-impl FileGuard {
+impl FileLocks {
     /// While SQLite has both of them open.
     pub(crate) fn of(database: &Path, index: &Path) -> io::Result<Arc<Self>> {
         let ids = (
             id_of(&database.symlink_metadata()?),
             id_of(&index.symlink_metadata()?),
         );
-        let mut guards = GUARDS.lock();
-        guards.retain(|guard| guard.strong_count() > 0);
-        let mut known = guards.iter().filter_map(Weak::upgrade);
-        if let Some(known) = known.find(|guard| (guard.database, guard.index) == ids) {
+        let mut all = KNOWN.lock();
+        all.retain(|locks| locks.strong_count() > 0);
+        let mut known = all.iter().filter_map(Weak::upgrade);
+        if let Some(known) = known.find(|locks| (locks.database, locks.index) == ids) {
             return Ok(known);
         }
         let (database_file, index_file) =
             (open_itself(database, false)?, open_itself(index, true)?);
         share(&database_file, READERS)?;
         share(&index_file, USERS)?;
-        let guard = Arc::new(Self {
+        let locks = Arc::new(Self {
             database: id_of(&database_file.metadata()?),
             index: id_of(&index_file.metadata()?),
             index_file,
             _database_file: database_file,
         });
-        guards.push(Arc::downgrade(&guard));
-        Ok(guard)
+        all.push(Arc::downgrade(&locks));
+        Ok(locks)
     }
 
     /// True if it is this process whose SQLite writes by this index. So SQLite's is the same file.

@@ -1,4 +1,4 @@
-//! [`Pause`]: SIGSTOP, SIGCONT and a machine's sleep, for a simulated client.
+//! [`SimulatedStop`]: SIGSTOP, SIGCONT and a machine's sleep, for a simulated client.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,21 +10,21 @@ use std::time::Duration;
 /// Stops and resumes futures that are wrapped by its [`gate`](Self::gate). A clone controls the
 /// same futures.
 #[derive(Clone, Debug, Default)]
-pub struct Pause {
-    state: Arc<Mutex<PauseState>>,
+pub struct SimulatedStop {
+    state: Arc<Mutex<StopState>>,
     /// The milliseconds that the machine has slept.
     slept: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
-struct PauseState {
+struct StopState {
     stopped: bool,
     /// The futures that were woken meanwhile, in that order.
     woken: Vec<Waker>,
 }
 
-impl Pause {
-    fn state(&self) -> MutexGuard<'_, PauseState> {
+impl SimulatedStop {
+    fn state(&self) -> MutexGuard<'_, StopState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
