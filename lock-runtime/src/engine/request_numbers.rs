@@ -1,7 +1,6 @@
 //! [`RequestNumbers`]: what tells the requests of a client apart, also those of a client that was
 //! cloned with its machine, and what nobody else can guess.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,12 +69,8 @@ impl RequestNumbers {
     }
 }
 
-/// Without the secret.
-impl fmt::Debug for RequestNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RequestNumbers").field(&self.client).finish()
-    }
-}
+// Without the secret.
+lock_store::show!(RequestNumbers as it: client = it.client);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! [`Faults`]: what a test does to the store of its client.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -163,18 +162,6 @@ impl Drop for HeldByAnother {
     }
 }
 
-impl fmt::Debug for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Faults")
-            .field("behaviour", &*self.told.behaviour.borrow())
-            .finish_non_exhaustive()
-    }
-}
+lock_store::show!(Faults as it: behaviour = *it.told.behaviour.borrow());
 
-impl fmt::Debug for HeldByAnother {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HeldByAnother")
-            .field(&self.claim.key)
-            .finish()
-    }
-}
+lock_store::show!(HeldByAnother as it: key = it.claim.key);

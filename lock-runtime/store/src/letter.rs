@@ -185,7 +185,6 @@ fn read_text(from: &mut &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

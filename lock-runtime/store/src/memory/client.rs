@@ -13,9 +13,9 @@ use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
-    Store, StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Replied, Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
@@ -201,7 +201,7 @@ impl MemoryClient {
     }
 
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
-        let answer: Result<Answer<T>, Failure> = Ok(Answer { value, link: LINK });
+        let answer: Replied<T> = Ok(Answer { value, link: LINK });
         Box::pin(std::future::ready(answer))
     }
 }

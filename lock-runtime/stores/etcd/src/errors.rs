@@ -85,10 +85,7 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
         _ => (StoreErrorKind::Refused, None),
     };
     let error = StoreError::new(kind, format!("{server}: {message}"));
-    match advice {
-        Some(advice) => error.advise(advice),
-        None => error,
-    }
+    advice.into_iter().fold(error, StoreError::advise)
 }
 
 /// Its answer is none of etcd's.

@@ -77,10 +77,7 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
         }
     };
     let error = StoreError::new(kind, format!("{server}: {text}"));
-    match advice {
-        Some(advice) => error.advise(advice),
-        None => error,
-    }
+    advice.into_iter().fold(error, StoreError::advise)
 }
 
 /// By which such an error is known again.

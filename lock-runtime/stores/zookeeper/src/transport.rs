@@ -24,11 +24,7 @@ pub(crate) enum Transport {
     Tls(tokio_rustls::TlsConnector),
 }
 
-impl std::fmt::Debug for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Transport")
-    }
-}
+lock_store::show!(Transport);
 
 impl Transport {
     #[cfg(feature = "tls")]

@@ -305,11 +305,6 @@ fn quorum(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
 mod tests {
     use super::*;
 

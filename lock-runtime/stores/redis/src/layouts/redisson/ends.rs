@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Fenced, Instant, Link, LockKey, Release, Released, Renewal,
-    Renewed, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Fenced, Instant, Link, LockKey, Release, Released, Renewal, Renewed,
+    Replied, StoreError, StoreErrorKind,
 };
 
 use super::RedissonStore;
@@ -26,15 +26,15 @@ impl RedissonStore {
         &self,
         holds: Vec<Renewal>,
         by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    ) -> Replied<Vec<Renewed>> {
         let each = holds.iter().map(|hold| self.renew_one(hold, by));
-        let each: Vec<Result<Answer<Renewed>, Failure>> = join_all(each).await;
+        let each: Vec<Replied<Renewed>> = join_all(each).await;
         let link = one_link(&each, self.store.servers.link());
         let each = each.into_iter().map(|one| one.map(|answer| answer.value));
         Ok(Answer::new(renewed_each(each.collect())?, link))
     }
 
-    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Result<Answer<Renewed>, Failure> {
+    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Replied<Renewed> {
         let claim = &hold.claim;
         let (names, field) = (self.names(&claim.key), names::field(claim.owner));
         let (word, second) = match Kind::of(claim) {
@@ -61,11 +61,7 @@ impl RedissonStore {
         }))
     }
 
-    pub(super) async fn fence_now(
-        &self,
-        claim: Claim,
-        by: Instant,
-    ) -> Result<Answer<Fenced>, Failure> {
+    pub(super) async fn fence_now(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let names = self.names(&claim.key);
         if !matches!(Kind::of(&claim), Kind::Lock) {
             let text = "Redisson has no fencing tokens for locks in shares; take an exclusive lock";
@@ -87,7 +83,7 @@ impl RedissonStore {
         &self,
         requests: Vec<Release>,
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         let each = requests
             .iter()
             .map(|one| self.end(&one.claim, one.keep, false, by));
@@ -97,11 +93,7 @@ impl RedissonStore {
         Ok(Answer::new(each?, link))
     }
 
-    pub(super) async fn abandon_request(
-        &self,
-        request: Acquire,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    pub(super) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
         self.end(&request.claim, Duration::ZERO, request.fair, by)
             .await
     }
@@ -113,7 +105,7 @@ impl RedissonStore {
         keep: Duration,
         leaves: bool,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let names = self.names(&claim.key);
         let end = match Kind::of(claim) {
             Kind::Lock => self.end_lock(&names, claim, keep, leaves),
@@ -130,7 +122,7 @@ impl RedissonStore {
         claim: Claim,
         rest: u32,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let names = self.names(&claim.key);
         let shrink = match Kind::of(&claim) {
             Kind::Lock => return Ok(Answer::new(Released::NotHeld, self.store.servers.link())),
@@ -147,12 +139,7 @@ impl RedissonStore {
         self.done(&claim.key, by, &shrink).await
     }
 
-    async fn done(
-        &self,
-        key: &LockKey,
-        by: Instant,
-        request: &Request,
-    ) -> Result<Answer<Released>, Failure> {
+    async fn done(&self, key: &LockKey, by: Instant, request: &Request) -> Replied<Released> {
         let reply: Reply<i64> = self.store.call(key, by, request).await?;
         Ok(reply.map(|value| match value {
             Ok(1) => Released::Released,
@@ -221,7 +208,7 @@ impl RedissonStore {
 }
 
 /// The link of all answers, if they came over one.
-fn one_link<T>(answers: &[Result<Answer<T>, Failure>], of_none: Link) -> Link {
+fn one_link<T>(answers: &[Replied<T>], of_none: Link) -> Link {
     let mut links = answers.iter().flatten().map(|answer| answer.link);
     let Some(first) = links.next() else {
         return of_none;
