@@ -45,10 +45,10 @@ impl RequestNumbers {
     pub(super) fn next_owner(&self) -> Owner {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         let secret = self.secret.as_ref();
-        Owner {
-            client: self.client,
-            request: secret.map_or(next, |it| it.hash_one(next) & !SHOWN | next & SHOWN),
-        }
+        Owner::new(
+            self.client,
+            secret.map_or(next, |it| it.hash_one(next) & !SHOWN | next & SHOWN),
+        )
     }
 
     /// Goes on with numbers that no other process can have in common.

@@ -110,14 +110,7 @@ impl Faults {
     /// `somebody-else`.
     pub fn held_by_another(&self, key: impl Into<LockKey>) -> HeldByAnother {
         let request = self.another.requests.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim::new(
-            self.client.key(key),
-            Owner {
-                client: ANOTHER,
-                request,
-            },
-            None,
-        );
+        let claim = Claim::new(self.client.key(key), Owner::new(ANOTHER, request), None);
         let since = self.client.engine().clock().now();
         let mut held = self.told.held_by_another.lock();
         held.insert(claim.key.clone(), since);

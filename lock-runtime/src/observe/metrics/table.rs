@@ -20,29 +20,22 @@ pub struct MetricInfo {
     pub help: &'static str,
 }
 
-/// The type of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MetricKind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// How many values there were, and how they are spread.
-    Histogram,
+lock_store::named! {
+    "Its name",
+    /// The type of a metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum MetricKind {
+        /// Only rises.
+        Counter = "counter",
+        /// Rises and falls.
+        Gauge = "gauge",
+        /// How many values there were, and how they are spread.
+        Histogram = "histogram",
+    }
 }
 
 impl MetricKind {
-    /// `counter`, `gauge`, `histogram`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
-    }
-
     const fn unit(self) -> &'static str {
         match self {
             Self::Counter | Self::Gauge => "count",

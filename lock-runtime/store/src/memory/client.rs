@@ -21,19 +21,12 @@ use crate::{
 impl MemoryStore {
     /// Connects a client, and returns its handle.
     pub fn connect(&self, context: StoreContext) -> Arc<dyn Store> {
-        let StoreContext {
-            namespace,
-            client,
-            listener,
-            clock,
-            ..
-        } = context;
-        let connected = self.client(namespace.as_str(), client, clock);
+        let connected = self.client(context.namespace.as_str(), context.client, context.clock);
         let listening = ConnectedClient {
             namespace: Arc::clone(&connected.namespace),
-            listener,
+            listener: context.listener,
         };
-        self.lock().listeners.insert(client, listening);
+        self.lock().listeners.insert(context.client, listening);
         Arc::new(connected)
     }
 

@@ -227,10 +227,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let owner = Owner {
-            client: ClientId(u128::MAX - 7),
-            request: u64::MAX - 1,
-        };
+        let owner = Owner::new(ClientId(u128::MAX - 7), u64::MAX - 1);
         let told = |message| News::Told {
             namespace: "shöp".to_owned(),
             message,

@@ -213,12 +213,7 @@ impl ZooKeeperEngine {
         mut listing: Listing,
         was_there: bool,
     ) -> Carried<Acquired> {
-        let AskedLock {
-            live,
-            node,
-            request,
-            sent,
-        } = asked;
+        let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
         let (child, czxid) = made;
         for _ in 0..LOOKS {
             let rank = listing.rank(child.permits, Some(child));
@@ -238,7 +233,7 @@ impl ZooKeeperEngine {
                 ChildStanding::Waits(obstacle) => obstacle,
             };
             if request.queue != Queue::Join && !was_there {
-                self.busy.lock().insert(node.clone(), *sent);
+                self.busy.lock().insert(node.clone(), sent);
                 return self.undo(asked, child, rank.busy(false)).await;
             }
             let details = OwnDetails::new(live.session, *czxid);
@@ -312,12 +307,7 @@ impl ZooKeeperEngine {
         (child, czxid): &MadeChild,
         listing: &Listing,
     ) -> Carried<Option<Granted>> {
-        let AskedLock {
-            live,
-            node,
-            request,
-            sent,
-        } = asked;
+        let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
@@ -354,7 +344,7 @@ impl ZooKeeperEngine {
             (granted.token, granted.reserved) = (Some(first), reserved);
         }
         let trusted = live.trusted_until();
-        granted.until = (trusted < *sent + request.lease).then_some(trusted);
+        granted.until = (trusted < sent + request.lease).then_some(trusted);
         Ok(Some(granted))
     }
 }

@@ -204,23 +204,16 @@ impl ZooKeeperEngine {
 
     /// True if it was there.
     async fn end(&self, live: &Arc<Live>, end: HoldEnd) -> Carried<bool> {
-        let HoldEnd {
-            node,
-            child,
-            keep,
-            was_sent,
-            sent,
-        } = end;
-        let reply = sent.reply().await;
-        let ended = match (reply, keep) {
+        let reply = end.sent.reply().await;
+        let ended = match (reply, end.keep) {
             // If an earlier attempt has sent the same, that has ended it.
-            (Err(Fault::Refused(code::NO_NODE)), keep) => was_sent && keep.is_none(),
+            (Err(Fault::Refused(code::NO_NODE)), keep) => end.was_sent && keep.is_none(),
             (Err(fault), _) => return Err(fault),
             (Ok(_), None) => true,
             (Ok(reply), Some((kept, until))) => {
                 let parts = reply.read(wire::parts)?;
                 let mut stays = matches!(parts.last(), Some(MultiPart::Created(..)));
-                if !stays && was_sent {
+                if !stays && end.was_sent {
                     stays = match live.send(wire::exists(&kept)).reply().await {
                         Ok(_) => true,
                         Err(Fault::Refused(code::NO_NODE)) => false,
@@ -234,7 +227,7 @@ impl ZooKeeperEngine {
                 stays
             }
         };
-        self.holds.lock().forget(&node, &child);
+        self.holds.lock().forget(&end.node, &end.child);
         Ok(ended)
     }
 
@@ -424,10 +417,7 @@ mod tests {
     use lock_store::ClientId;
 
     fn owner(request: u64) -> Owner {
-        Owner {
-            client: ClientId(1),
-            request,
-        }
+        Owner::new(ClientId(1), request)
     }
 
     fn listing(of: &[(u64, Option<Permits>)]) -> Listing {
