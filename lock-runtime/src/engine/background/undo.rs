@@ -12,7 +12,7 @@ use lock_store::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::backlog::{AT_ONCE, Attempt};
+use super::backlog::{AT_ONCE, JobAttempt};
 use super::backlogs::{Backlogs, Way};
 use super::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
@@ -299,8 +299,8 @@ impl UndoWorker {
         links.into_iter().collect()
     }
 
-    async fn release(self, way: Way, attempt: Attempt<PendingRelease>) -> AttemptEnd {
-        let Attempt { tries, mut job } = attempt;
+    async fn release(self, way: Way, attempt: JobAttempt<PendingRelease>) -> AttemptEnd {
+        let JobAttempt { tries, mut job } = attempt;
         let sent = self.clock.now();
         for request in &mut job.requests {
             request.keep = job.keep_until.saturating_duration_since(sent);
@@ -380,8 +380,8 @@ impl UndoWorker {
         (now < job.expires).then_some((again, job))
     }
 
-    async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> AttemptEnd {
-        let Attempt { tries, mut job } = attempt;
+    async fn undo(self, way: Way, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
+        let JobAttempt { tries, mut job } = attempt;
         let late = job.pending_outcome;
         let sent = self.clock.now();
         let by = sent + self.command_timeout;

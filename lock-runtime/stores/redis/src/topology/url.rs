@@ -317,6 +317,16 @@ mod tests {
         StoreUrl::parse(url, None).unwrap().topology
     }
 
+    /// User, password and database.
+    fn login(info: &ConnectionInfo) -> (Option<&str>, Option<&str>, i64) {
+        let settings = info.redis_settings();
+        (settings.username(), settings.password(), settings.db())
+    }
+
+    fn addresses(infos: &[ConnectionInfo]) -> Vec<String> {
+        infos.iter().map(|info| info.addr().to_string()).collect()
+    }
+
     #[test]
     fn a_bad_url_is_a_config_error_that_does_not_repeat_it() {
         for url in [
@@ -375,10 +385,7 @@ mod tests {
         let Topology::Server(info) = topology("redis://u:p@h:7/3") else {
             panic!("one server");
         };
-        assert_eq!(
-            (info.redis_settings().username(), info.redis_settings().db()),
-            (Some("u"), 3)
-        );
+        assert_eq!(login(&info), (Some("u"), Some("p"), 3));
         assert!(StoreUrl::parse("redis+unix:///tmp/redis.sock?db=2", None).is_ok());
     }
 
@@ -390,11 +397,7 @@ mod tests {
         };
         let seeds: Vec<String> = seeds.iter().map(ServerAddress::to_string).collect();
         assert_eq!(seeds, ["h1:7001", "h2:6379", "::1:7003"]);
-        let settings = template.redis_settings();
-        assert_eq!(
-            (settings.username(), settings.password()),
-            (Some("u"), Some("p@ss"))
-        );
+        assert_eq!(login(&template), (Some("u"), Some("p@ss"), 0));
     }
 
     #[test]
@@ -409,23 +412,11 @@ mod tests {
         else {
             panic!("sentinels");
         };
-        let addrs: Vec<String> = sentinels
-            .iter()
-            .map(|info| info.addr().to_string())
-            .collect();
-        assert_eq!(addrs, ["h1:7", "h2:26379", "::1:26379"]);
+        assert_eq!(addresses(&sentinels), ["h1:7", "h2:26379", "::1:26379"]);
         for info in &sentinels {
-            let settings = info.redis_settings();
-            assert_eq!(
-                (settings.username(), settings.password(), settings.db()),
-                (Some("s"), Some("q/"), 0)
-            );
+            assert_eq!(login(info), (Some("s"), Some("q/"), 0));
         }
-        let settings = master.redis_settings();
-        assert_eq!(
-            (settings.username(), settings.password(), settings.db()),
-            (Some("u"), Some("p@ss"), 3)
-        );
+        assert_eq!(login(&master), (Some("u"), Some("p@ss"), 3));
         assert_eq!(name, "my-master");
     }
 
@@ -439,14 +430,9 @@ mod tests {
         else {
             panic!("a quorum");
         };
-        let addrs: Vec<String> = servers.iter().map(|info| info.addr().to_string()).collect();
-        assert_eq!(addrs, ["h1:7001", "h2:6379", "::1:7003"]);
+        assert_eq!(addresses(&servers), ["h1:7001", "h2:6379", "::1:7003"]);
         for info in &servers {
-            let settings = info.redis_settings();
-            assert_eq!(
-                (settings.username(), settings.password(), settings.db()),
-                (Some("u"), Some("p@ss"), 2)
-            );
+            assert_eq!(login(info), (Some("u"), Some("p@ss"), 2));
         }
         assert_eq!(rejoin_after, Duration::from_secs(90));
     }
