@@ -32,10 +32,7 @@ impl Transport {
         if !settings.wants_tls {
             return Ok(Self::Plain);
         }
-        let config = match &access.tls {
-            Some(tls) => tls.client_config()?,
-            None => lock_store::Tls::new().client_config()?,
-        };
+        let config = access.tls.clone().unwrap_or_default().client_config()?;
         Ok(Self::Tls(tokio_rustls::TlsConnector::from(config)))
     }
 
