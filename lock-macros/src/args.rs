@@ -83,8 +83,8 @@ pub(crate) struct Vocabulary {
     pub(crate) name: &'static str,
     /// Every option of the attribute.
     pub(crate) options: &'static [Spelling],
-    /// What other libraries call an option, and our name for it.
-    pub(crate) synonyms: &'static [(&'static str, &'static str)],
+    /// Our name for an option, and what other libraries call it.
+    pub(crate) synonyms: &'static [(&'static str, &'static [&'static str])],
     /// What the key names.
     pub(crate) key_is: &'static str,
     /// What may be written in the key's place.
@@ -196,41 +196,37 @@ const RATE_OPTIONS: [Spelling; 8] = [
 ];
 
 /// What other lock libraries call the same thing.
-const LOCK_SYNONYMS: [(&str, &str); 20] = [
-    ("ttl", "lease"),
-    ("expire", "lease"),
-    ("expires", "lease"),
-    ("expiry", "lease"),
-    ("leaseTime", "lease"),
-    ("lease_time", "lease"),
-    ("lock_at_most_for", "lease"),
-    ("lock_at_least_for", "hold_at_least"),
-    ("at_least", "hold_at_least"),
-    ("timeout", "wait"),
-    ("waitTime", "wait"),
-    ("wait_time", "wait"),
-    ("name", "key"),
-    ("names", "keys"),
-    ("read", "mode"),
-    ("write", "mode"),
-    ("shared", "mode"),
-    ("limit", "permits"),
-    ("concurrency", "permits"),
-    ("runtime", "crate"),
+const LOCK_SYNONYMS: [(&str, &[&str]); 8] = [
+    (
+        "lease",
+        &[
+            "ttl",
+            "expire",
+            "expires",
+            "expiry",
+            "leaseTime",
+            "lease_time",
+            "lock_at_most_for",
+        ],
+    ),
+    ("hold_at_least", &["lock_at_least_for", "at_least"]),
+    ("wait", &["timeout", "waitTime", "wait_time"]),
+    ("key", &["name"]),
+    ("keys", &["names"]),
+    ("mode", &["read", "write", "shared"]),
+    ("permits", &["limit", "concurrency"]),
+    ("crate", &["runtime"]),
 ];
 
 /// What other rate limiters call the same thing.
-const RATE_SYNONYMS: [(&str, &str); 12] = [
-    ("quota", "limit"),
-    ("per_second", "rate"),
-    ("replenish_rate", "rate"),
-    ("max_burst", "burst"),
-    ("burst_size", "burst"),
-    ("burst_capacity", "burst"),
-    ("capacity", "burst"),
-    ("timeout", "wait"),
-    ("max_wait", "wait"),
-    ("wait_time", "wait"),
-    ("name", "key"),
-    ("runtime", "crate"),
+const RATE_SYNONYMS: [(&str, &[&str]); 6] = [
+    ("limit", &["quota"]),
+    ("rate", &["per_second", "replenish_rate"]),
+    (
+        "burst",
+        &["max_burst", "burst_size", "burst_capacity", "capacity"],
+    ),
+    ("wait", &["timeout", "max_wait", "wait_time"]),
+    ("key", &["name"]),
+    ("crate", &["runtime"]),
 ];

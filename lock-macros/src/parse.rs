@@ -185,7 +185,7 @@ fn explain_unknown(word: &str, attribute: &Vocabulary) -> String {
     let synonym = attribute
         .synonyms
         .iter()
-        .find_map(|(theirs, ours)| (*theirs == word).then_some(*ours));
+        .find_map(|(ours, theirs)| theirs.contains(&word).then_some(*ours));
     let theirs = ATTRIBUTES
         .iter()
         .find(|other| other.options.iter().any(|option| option.name == word));

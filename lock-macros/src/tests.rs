@@ -98,43 +98,10 @@ fn rate_limited(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 #[test]
-fn a_function() {
-    assert_expansion("function");
-}
-
-#[test]
-fn a_method_with_a_client() {
-    assert_expansion("method");
-}
-
-#[test]
-fn all_options() {
-    assert_expansion("options");
-}
-
-#[test]
-fn several_keys_with_their_tokens() {
-    assert_expansion("keys");
-}
-
-#[test]
-fn permits_and_a_mode() {
-    assert_expansion("permits");
-}
-
-#[test]
-fn patterns() {
-    assert_expansion("patterns");
-}
-
-#[test]
-fn what_async_trait_hands_over() {
-    assert_expansion("async_trait");
-}
-
-#[test]
-fn rate_limits() {
-    assert_expansion("rate_limited");
+fn functions_expand_as_they_were_reviewed() {
+    for name in EXPANSIONS {
+        assert_expansion(name);
+    }
 }
 
 /// The names that patterns bind: `error` would not be bound where a unit struct or a constant of

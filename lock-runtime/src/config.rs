@@ -304,7 +304,6 @@ impl Defaults {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 
@@ -313,26 +312,15 @@ mod tests {
     #[test]
     fn a_given_lease_is_fixed_and_the_default_lease_is_renewed() {
         let lease = Some(Duration::from_secs(1));
-        assert!(Spec::DEFAULT.resolve(&DEFAULTS).unwrap().renew);
-        assert!(
-            !Spec {
-                lease,
-                ..Spec::DEFAULT
-            }
-            .resolve(&DEFAULTS)
-            .unwrap()
-            .renew
-        );
-        assert!(
-            Spec {
-                lease,
-                renew: Some(true),
-                ..Spec::DEFAULT
-            }
-            .resolve(&DEFAULTS)
-            .unwrap()
-            .renew
-        );
+        for (lease, renew, renews) in [
+            (None, None, true),
+            (lease, None, false),
+            (lease, Some(true), true),
+        ] {
+            let mut spec = Spec::DEFAULT;
+            (spec.lease, spec.renew) = (lease, renew);
+            assert_eq!(spec.resolve(&DEFAULTS).unwrap().renew, renews, "{spec:?}");
+        }
     }
 
     #[test]
@@ -357,36 +345,21 @@ mod tests {
 
     #[test]
     fn contradictions_and_limits_are_told() {
-        let bad = [
-            Spec {
-                lease: Some(Duration::ZERO),
-                ..Spec::DEFAULT
+        type Wrong = fn(&mut Spec);
+        let bad: [Wrong; 6] = [
+            |spec| spec.lease = Some(Duration::ZERO),
+            |spec| spec.lease = Some(MAX_LEASE + MIN_LEASE),
+            |spec| (spec.renew, spec.max_hold) = (Some(false), Some(MAX_LEASE)),
+            |spec| {
+                let (lease, shorter) = (Duration::from_secs(30), Duration::from_secs(29));
+                (spec.lease, spec.renew, spec.max_hold) = (Some(lease), Some(true), Some(shorter));
             },
-            Spec {
-                lease: Some(MAX_LEASE + MIN_LEASE),
-                ..Spec::DEFAULT
-            },
-            Spec {
-                renew: Some(false),
-                max_hold: Some(MAX_LEASE),
-                ..Spec::DEFAULT
-            },
-            Spec {
-                lease: Some(Duration::from_secs(30)),
-                renew: Some(true),
-                max_hold: Some(Duration::from_secs(29)),
-                ..Spec::DEFAULT
-            },
-            Spec {
-                max_hold: Some(MIN_LEASE / 2),
-                ..Spec::DEFAULT
-            },
-            Spec {
-                hold_at_least: Some(MAX_LEASE + MIN_LEASE),
-                ..Spec::DEFAULT
-            },
+            |spec| spec.max_hold = Some(MIN_LEASE / 2),
+            |spec| spec.hold_at_least = Some(MAX_LEASE + MIN_LEASE),
         ];
-        for spec in bad {
+        for wrong in bad {
+            let mut spec = Spec::DEFAULT;
+            wrong(&mut spec);
             assert!(
                 matches!(spec.resolve(&DEFAULTS), Err(LockError::Config { .. })),
                 "{spec:?}"

@@ -3,7 +3,6 @@
 mod change;
 mod finish;
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -356,14 +355,9 @@ impl Borrowed {
     }
 }
 
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("key", self.key())
-            .field("fencing_token", &self.fencing_token())
-            .field("remaining", &self.remaining())
-            .finish_non_exhaustive()
-    }
+lock_store::show! {
+    Guard as it: key = it.key(), fencing_token = it.fencing_token(),
+    remaining = it.remaining()
 }
 
 /// Which part of a hold each key of a guard is. Nearly always there is one.

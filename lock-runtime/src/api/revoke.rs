@@ -1,6 +1,5 @@
 //! [`Revoke`]: a lock is taken from its holders in good order.
 
-use std::fmt;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,15 +39,7 @@ impl Revoke {
     }
 }
 
-impl fmt::Debug for Revoke {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Revoke")
-            .field("key", &self.key)
-            .field("timeout", &self.timeout)
-            .field("held_by", &self.only)
-            .finish_non_exhaustive()
-    }
-}
+lock_store::show!(Revoke as it: key = it.key, timeout = it.timeout, held_by = it.only);
 
 impl IntoFuture for Revoke {
     type Output = Result<Revocation, LockError>;

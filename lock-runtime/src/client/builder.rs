@@ -7,7 +7,6 @@ mod engines;
 mod servers;
 mod url_settings;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -302,14 +301,8 @@ impl LockClientBuilder {
     }
 }
 
-/// Without the URL and what else can hold a password.
-impl fmt::Debug for LockClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockClientBuilder")
-            .field("namespace", &self.namespace)
-            .field("name", &self.name)
-            .field("defaults", &self.defaults)
-            .field("connect_timeout", &self.connect_timeout)
-            .finish_non_exhaustive()
-    }
+// Without the URL and what else can hold a password.
+lock_store::show! {
+    LockClientBuilder as it: namespace = it.namespace, name = it.name,
+    defaults = it.defaults, connect_timeout = it.connect_timeout
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Answer, Failure, FoundHolder, LockFound, LockKey, Permits, Role, ServerHealth, StoreErrorKind,
+    FoundHolder, LockFound, LockKey, Permits, Replied, Role, ServerHealth, StoreErrorKind,
 };
 
 use super::Engine;
@@ -132,7 +132,7 @@ impl Engine {
     pub(super) async fn ask<T>(
         &self,
         key: Option<&LockKey>,
-        command: impl Future<Output = Result<Answer<T>, Failure>>,
+        command: impl Future<Output = Replied<T>>,
     ) -> Result<T, LockError> {
         let sent = self.clock.now();
         let result = command.await;

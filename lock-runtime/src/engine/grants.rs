@@ -144,10 +144,7 @@ mod tests {
     use super::*;
 
     fn owner(request: u64) -> Owner {
-        Owner {
-            client: ClientId(1),
-            request,
-        }
+        Owner::new(ClientId(1), request)
     }
 
     fn signal() -> Arc<Signal> {

@@ -32,7 +32,6 @@ mod tests;
 mod timing;
 mod who_holds;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -236,16 +235,7 @@ fn check_key(key: &LockKey) -> Result<(), LockError> {
     })
 }
 
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.watchdog.held();
-        f.debug_struct("Engine")
-            .field("id", &self.id())
-            .field("defaults", &self.defaults)
-            .field("held", &held)
-            .finish()
-    }
-}
+lock_store::show!(Engine as it: id = it.id(), defaults = it.defaults, held = it.watchdog.held());
 
 impl Drop for Engine {
     fn drop(&mut self) {

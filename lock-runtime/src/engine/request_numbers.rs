@@ -1,7 +1,6 @@
 //! [`RequestNumbers`]: what tells the requests of a client apart, also those of a client that was
 //! cloned with its machine, and what nobody else can guess.
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,10 +45,10 @@ impl RequestNumbers {
     pub(super) fn next_owner(&self) -> Owner {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         let secret = self.secret.as_ref();
-        Owner {
-            client: self.client,
-            request: secret.map_or(next, |it| it.hash_one(next) & !SHOWN | next & SHOWN),
-        }
+        Owner::new(
+            self.client,
+            secret.map_or(next, |it| it.hash_one(next) & !SHOWN | next & SHOWN),
+        )
     }
 
     /// Goes on with numbers that no other process can have in common.
@@ -70,12 +69,8 @@ impl RequestNumbers {
     }
 }
 
-/// Without the secret.
-impl fmt::Debug for RequestNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RequestNumbers").field(&self.client).finish()
-    }
-}
+// Without the secret.
+lock_store::show!(RequestNumbers as it: client = it.client);
 
 #[cfg(test)]
 mod tests {

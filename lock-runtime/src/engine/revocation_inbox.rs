@@ -141,10 +141,7 @@ mod tests {
     #[test]
     fn an_answer_to_a_demand_that_meant_another_client_does_not_count() {
         let (revocations, _demands) = Revocations::new();
-        let owner = Owner {
-            client: ClientId(1),
-            request: 1,
-        };
+        let owner = Owner::new(ClientId(1), 1);
         let _listening = revocations.listen(std::iter::once(owner));
         let tell = |answer| {
             revocations.on_message(ClientMessage::Revoking {

@@ -59,7 +59,6 @@ impl LockError {
 }
 
 #[cfg(test)]
-#[expect(clippy::panic, reason = "a test that can't go on has failed")]
 mod tests {
     use lock_store::{KeyFault, StoreErrorKind};
 

@@ -4,47 +4,35 @@ use std::fmt;
 
 use lock_store::LockKey;
 
-/// How a hold came to its end before it was released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LostReason {
-    /// Its fixed lease ended on this machine's monotonic clock: too short for the body.
-    Expired,
-    /// Its lease ended, and the renewals sent before got no answer.
-    NotRenewed,
-    /// Its lease ended and no renewal was sent: the process was stopped or starved, or the machine
-    /// suspended.
-    Stalled,
-    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took
-    /// the lock away.
-    Gone,
-    /// Another client asked for its end ([`revoke`](crate::LockClient::revoke)). The store has the
-    /// hold until the body or guard has been dropped.
-    Revoked,
-    /// `max_hold` was reached.
-    MaxHold,
-    /// The client was shut down and its timeout ran out.
-    Shutdown,
-    /// A nested call or guard was kept beyond the outer body or guard whose hold it shared.
-    OuterEnded,
+lock_store::named! {
+    "Its name in metrics and traces",
+    /// How a hold came to its end before it was released.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum LostReason {
+        /// Its fixed lease ended on this machine's monotonic clock: too short for the body.
+        Expired = "expired",
+        /// Its lease ended, and the renewals sent before got no answer.
+        NotRenewed = "not_renewed",
+        /// Its lease ended and no renewal was sent: the process was stopped or starved, or the
+        /// machine suspended.
+        Stalled = "stalled",
+        /// The store said that the hold is gone: it lost its data, evicted the key, or an operator
+        /// took the lock away.
+        Gone = "gone",
+        /// Another client asked for its end ([`revoke`](crate::LockClient::revoke)). The store has
+        /// the hold until the body or guard has been dropped.
+        Revoked = "revoked",
+        /// `max_hold` was reached.
+        MaxHold = "max_hold",
+        /// The client was shut down and its timeout ran out.
+        Shutdown = "shutdown",
+        /// A nested call or guard was kept beyond the outer body or guard whose hold it shared.
+        OuterEnded = "outer_ended",
+    }
 }
 
 impl LostReason {
-    /// Its name in metrics and traces, such as `not_renewed` and `max_hold`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::NotRenewed => "not_renewed",
-            Self::Stalled => "stalled",
-            Self::Gone => "gone",
-            Self::Revoked => "revoked",
-            Self::MaxHold => "max_hold",
-            Self::Shutdown => "shutdown",
-            Self::OuterEnded => "outer_ended",
-        }
-    }
-
     /// Whether its lease has ended. Then the store has nothing left of it.
     pub(crate) fn is_end_of_lease(self) -> bool {
         matches!(self, Self::Expired | Self::NotRenewed | Self::Stalled)

@@ -62,18 +62,21 @@ impl<'e> Subject<'e> {
     }
 }
 
-/// A kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LockKind {
-    /// One holder.
-    Exclusive,
-    /// The reading side of a read-write lock.
-    Read,
-    /// The writing side of a read-write lock.
-    Write,
-    /// Permits of a semaphore.
-    Semaphore,
+lock_store::named! {
+    "Its name in metrics and traces",
+    /// A kind of lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum LockKind {
+        /// One holder.
+        Exclusive = "exclusive",
+        /// The reading side of a read-write lock.
+        Read = "read",
+        /// The writing side of a read-write lock.
+        Write = "write",
+        /// Permits of a semaphore.
+        Semaphore = "semaphore",
+    }
 }
 
 impl LockKind {
@@ -83,17 +86,6 @@ impl LockKind {
             Some(Permits::READ) => Self::Read,
             Some(Permits::WRITE) => Self::Write,
             Some(_) => Self::Semaphore,
-        }
-    }
-
-    /// Its name in metrics and traces: `exclusive`, `read`, `write`, `semaphore`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exclusive => "exclusive",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Semaphore => "semaphore",
         }
     }
 }
@@ -231,104 +223,67 @@ pub enum What<'e> {
     },
 }
 
-/// How a term of a [`lead`](crate::Lock::lead) ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TermEnd {
-    /// Its body returned, and no other term follows.
-    Returned,
-    /// The lock was lost.
-    Lost,
-    /// The future of `lead` was dropped, or the body panicked.
-    Dropped,
-}
-
-impl TermEnd {
-    /// Its name in metrics and traces: `returned`, `lost`, `dropped`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Returned => "returned",
-            Self::Lost => "lost",
-            Self::Dropped => "dropped",
-        }
+lock_store::named! {
+    "Its name in metrics and traces",
+    /// How a term of a [`lead`](crate::Lock::lead) ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum TermEnd {
+        /// Its body returned, and no other term follows.
+        Returned = "returned",
+        /// The lock was lost.
+        Lost = "lost",
+        /// The future of `lead` was dropped, or the body panicked.
+        Dropped = "dropped",
     }
 }
 
-/// Whom a request has its lock from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GrantedBy {
-    /// The store's reply to a command of its own. Of several keys, always.
-    Store,
-    /// The release of another client, by the store's message.
-    HandedOver,
-    /// Another task of this process, without the store.
-    HandedOff,
-    /// The hold of its own call chain.
-    Nested,
-}
-
-impl GrantedBy {
-    /// Its name in metrics and traces: `store`, `handed_over`, `handed_off`, `nested`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Store => "store",
-            Self::HandedOver => "handed_over",
-            Self::HandedOff => "handed_off",
-            Self::Nested => "nested",
-        }
+lock_store::named! {
+    "Its name in metrics and traces",
+    /// Whom a request has its lock from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum GrantedBy {
+        /// The store's reply to a command of its own. Of several keys, always.
+        Store = "store",
+        /// The release of another client, by the store's message.
+        HandedOver = "handed_over",
+        /// Another task of this process, without the store.
+        HandedOff = "handed_off",
+        /// The hold of its own call chain.
+        Nested = "nested",
     }
 }
 
-/// A command of the client to the store. One may be several commands to several servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Verb {
-    /// Takes a lock, or a place in its queue.
-    Acquire,
-    /// Takes several locks at once.
-    AcquireAll,
-    /// Prolongs holds.
-    Renew,
-    /// Ends holds.
-    Release,
-    /// Undoes what a request may have left.
-    Undo,
-    /// Gives a hold a fencing token.
-    Fence,
-    /// Makes a writer a reader.
-    Downgrade,
-    /// Asks who has a lock.
-    Inspect,
-    /// Takes a lock away from its holder.
-    ForceRelease,
-    /// Asks a rate limiter.
-    Rate,
-    /// Sets, counts or looks at a latch.
-    Latch,
-    /// Asks for a sign of life.
-    Ping,
-}
-
-impl Verb {
-    /// Its name in metrics and traces, such as `acquire` and `force_release`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Acquire => "acquire",
-            Self::AcquireAll => "acquire_all",
-            Self::Renew => "renew",
-            Self::Release => "release",
-            Self::Undo => "undo",
-            Self::Fence => "fence",
-            Self::Downgrade => "downgrade",
-            Self::Inspect => "inspect",
-            Self::ForceRelease => "force_release",
-            Self::Rate => "rate",
-            Self::Latch => "latch",
-            Self::Ping => "ping",
-        }
+lock_store::named! {
+    "Its name in metrics and traces",
+    /// A command of the client to the store. One may be several commands to several servers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Verb {
+        /// Takes a lock, or a place in its queue.
+        Acquire = "acquire",
+        /// Takes several locks at once.
+        AcquireAll = "acquire_all",
+        /// Prolongs holds.
+        Renew = "renew",
+        /// Ends holds.
+        Release = "release",
+        /// Undoes what a request may have left.
+        Undo = "undo",
+        /// Gives a hold a fencing token.
+        Fence = "fence",
+        /// Makes a writer a reader.
+        Downgrade = "downgrade",
+        /// Asks who has a lock.
+        Inspect = "inspect",
+        /// Takes a lock away from its holder.
+        ForceRelease = "force_release",
+        /// Asks a rate limiter.
+        Rate = "rate",
+        /// Sets, counts or looks at a latch.
+        Latch = "latch",
+        /// Asks for a sign of life.
+        Ping = "ping",
     }
 }

@@ -6,8 +6,6 @@ mod made;
 mod recorded;
 mod table;
 
-use std::fmt;
-
 pub use self::table::{METRICS, MetricInfo, MetricKind};
 
 use self::made::Made;
@@ -70,8 +68,4 @@ impl Observer for MetricsObserver {
     }
 }
 
-impl fmt::Debug for MetricsObserver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MetricsObserver").finish_non_exhaustive()
-    }
-}
+lock_store::show!(MetricsObserver);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use lock_store::{Answer, Clock, Failure, Instant, Operation, Store, StoreFuture};
+use lock_store::{Clock, Failure, Instant, Operation, Replied, Store, StoreFuture};
 
 use super::event::{Verb, What};
 use super::events::Events;
@@ -69,7 +69,7 @@ struct Timed<'s, T> {
 }
 
 impl<T> Future for Timed<'_, T> {
-    type Output = Result<Answer<T>, Failure>;
+    type Output = Replied<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(self.command.as_mut().poll(cx));

@@ -1,6 +1,5 @@
 //! [`Faults`]: what a test does to the store of its client.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -111,14 +110,7 @@ impl Faults {
     /// `somebody-else`.
     pub fn held_by_another(&self, key: impl Into<LockKey>) -> HeldByAnother {
         let request = self.another.requests.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim::new(
-            self.client.key(key),
-            Owner {
-                client: ANOTHER,
-                request,
-            },
-            None,
-        );
+        let claim = Claim::new(self.client.key(key), Owner::new(ANOTHER, request), None);
         let since = self.client.engine().clock().now();
         let mut held = self.told.held_by_another.lock();
         held.insert(claim.key.clone(), since);
@@ -163,18 +155,6 @@ impl Drop for HeldByAnother {
     }
 }
 
-impl fmt::Debug for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Faults")
-            .field("behaviour", &*self.told.behaviour.borrow())
-            .finish_non_exhaustive()
-    }
-}
+lock_store::show!(Faults as it: behaviour = *it.told.behaviour.borrow());
 
-impl fmt::Debug for HeldByAnother {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HeldByAnother")
-            .field(&self.claim.key)
-            .finish()
-    }
-}
+lock_store::show!(HeldByAnother as it: key = it.claim.key);

@@ -12,7 +12,7 @@ use crate::health::ServerHealth;
 use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
-use crate::link::{Answer, Failure, Link};
+use crate::link::{Answer, Failure, Link, Replied};
 use crate::namespace::Namespace;
 use crate::owner::{ClientId, FoundHolder, Holder, Owner};
 use crate::rate::{RateRequest, Rated};
@@ -21,7 +21,7 @@ use crate::request::{
 };
 
 /// The result of an operation. It may be dropped at any time, which leaves the outcome unknown.
-pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Failure>> + Send + 's>>;
+pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Replied<T>> + Send + 's>>;
 
 /// The result of a question that concerns no key.
 pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;

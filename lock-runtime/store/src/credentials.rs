@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +38,8 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// Hides user and password.
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Login(…)")
-    }
-}
+// Hides user and password.
+crate::show!(Login);
 
 /// How a client gets into its servers, beside the URL.
 #[derive(Clone, Debug, Default)]
@@ -79,12 +74,8 @@ pub struct User {
     pub password: String,
 }
 
-/// Hides user and password.
-impl fmt::Debug for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("User(…)")
-    }
-}
+// Hides user and password.
+crate::show!(User);
 
 /// The error of a provider beside a user or password of the URL or the builder.
 #[must_use]
@@ -184,13 +175,7 @@ impl Credentials {
     }
 }
 
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
-            .field("valid_for", &self.valid_for)
-            .finish_non_exhaustive()
-    }
-}
+crate::show!(Credentials as it: valid_for = it.valid_for);
 
 type Given = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
@@ -234,11 +219,7 @@ impl Drop for Waited<'_> {
     }
 }
 
-impl fmt::Debug for CredentialsProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CredentialsProvider")
-    }
-}
+crate::show!(CredentialsProvider);
 
 impl CredentialsProvider {
     /// A provider that calls this function for credentials.

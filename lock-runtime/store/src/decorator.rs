@@ -1,13 +1,15 @@
-//! For stores that decorate another one: the operations as a list, and the methods that only pass
-//! on.
+//! The operations as a list, for stores that do the same with each, and what each store would write
+//! again: methods that only pass on, and futures in boxes.
 
 /// Calls a macro with each operation that a link carries, as
-/// `method(argument: Type) -> Name(Reply);`. Each gets the time limit as its last argument.
+/// `method(argument: Type) -> Name(Reply);`. Each gets the time limit as its last argument. What
+/// stands behind the macro's name comes first.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! operations {
-    ($each:ident) => {
+    ($each:ident $($first:tt)*) => {
         $each! {
+            $($first)*
             acquire(request: $crate::Acquire) -> Acquire($crate::Acquired);
             acquire_all(requests: Vec<$crate::Acquire>) -> AcquireAll($crate::AcquiredAll);
             renew(holds: Vec<$crate::Renewal>) -> Renew(Vec<$crate::Renewed>);
@@ -69,6 +71,9 @@ macro_rules! delegate {
                 -> bool
         }
     };
+    (@ ping) => {
+        $crate::delegate! { @fn ping(by: $crate::Instant) -> $crate::StoreFuture<'_, ()> }
+    };
     (@ connected) => {
         $crate::delegate! { @fn await_connection(by: $crate::Instant) -> $crate::Asked<'_, ()> }
     };
@@ -116,3 +121,25 @@ macro_rules! named {
 }
 
 operations!(named);
+
+// `$d` is a `$` of the macro that this one makes.
+macro_rules! make_boxed {
+    ($d:tt $($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
+        /// In an `impl Store`: operations by the asynchronous methods that are named behind them.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! boxed {
+            $((@ $method $d named:ident) => {
+                fn $method(&self, $($argument: $type,)* by: $crate::Instant)
+                    -> $crate::StoreFuture<'_, $reply> {
+                    Box::pin(self.$d named($($argument,)* by))
+                }
+            };)*
+            ($d($d method:ident: $d named:ident),+ $d(,)?) => {
+                $d($d crate::boxed! { @ $d method $d named })+
+            };
+        }
+    };
+}
+
+operations!(make_boxed $);

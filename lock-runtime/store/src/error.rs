@@ -48,59 +48,43 @@ pub struct StoreError {
     advice: Option<&'static str>,
 }
 
-/// The kinds of [`StoreError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StoreErrorKind {
-    /// No connection: refused, closed, not resolved, handshake failed.
-    Disconnected,
-    /// No answer in time.
-    Timeout,
-    /// The store is out of memory.
-    OutOfMemory,
-    /// The store does not take writes: a replica, or one that can't persist.
-    ReadOnly,
-    /// The store is starting up or busy with a script.
-    Loading,
-    /// Wrong password, or a missing permission. Not tried again.
-    Denied,
-    /// Any other refusal. Not tried again.
-    Refused,
-    /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
-    NotReplicated,
-    /// The store answers, and the requests of others for the same key kept this one from it.
-    Contended,
-    /// The store is not what the client's URL says, such as another kind of Redis, or no master of
-    /// that name, or it is not set up as the engine needs it. Not tried again.
-    Misconfigured,
-    /// Another version of this library is in use at the store, and the two do not understand each
-    /// other. Not tried again.
-    OtherVersion,
-    /// What the store has beside its locks, as for their tokens, is another program's. The text is
-    /// its name there, and nothing else: users get a `KeyConflict` of it. Not tried again.
-    Foreign,
+crate::named! {
+    "Its name in metrics and traces",
+    /// The kinds of [`StoreError`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum StoreErrorKind {
+        /// No connection: refused, closed, not resolved, handshake failed.
+        Disconnected = "disconnected",
+        /// No answer in time.
+        Timeout = "timeout",
+        /// The store is out of memory.
+        OutOfMemory = "out_of_memory",
+        /// The store does not take writes: a replica, or one that can't persist.
+        ReadOnly = "read_only",
+        /// The store is starting up or busy with a script.
+        Loading = "loading",
+        /// Wrong password, or a missing permission. Not tried again.
+        Denied = "denied",
+        /// Any other refusal. Not tried again.
+        Refused = "refused",
+        /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
+        NotReplicated = "not_replicated",
+        /// The store answers, and the requests of others for the same key kept this one from it.
+        Contended = "contended",
+        /// The store is not what the client's URL says, such as another kind of Redis, or no master
+        /// of that name, or it is not set up as the engine needs it. Not tried again.
+        Misconfigured = "misconfigured",
+        /// Another version of this library is in use at the store, and the two do not understand
+        /// each other. Not tried again.
+        OtherVersion = "other_version",
+        /// What the store has beside its locks, as for their tokens, is another program's. The text
+        /// is its name there, and nothing else: users get a `KeyConflict` of it. Not tried again.
+        Foreign = "foreign",
+    }
 }
 
 impl StoreErrorKind {
-    /// Its name in metrics and traces, such as `timeout` and `out_of_memory`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Disconnected => "disconnected",
-            Self::Timeout => "timeout",
-            Self::OutOfMemory => "out_of_memory",
-            Self::ReadOnly => "read_only",
-            Self::Loading => "loading",
-            Self::Denied => "denied",
-            Self::Refused => "refused",
-            Self::NotReplicated => "not_replicated",
-            Self::Contended => "contended",
-            Self::Misconfigured => "misconfigured",
-            Self::OtherVersion => "other_version",
-            Self::Foreign => "foreign",
-        }
-    }
-
     /// True if the error may pass within the wait, so that the engine tries again.
     #[doc(hidden)]
     #[must_use]

@@ -4,24 +4,27 @@ use std::fmt;
 
 use crate::error::ConfigError;
 
-/// The form in which a client keeps its locks: its own, or another library's, so that both exclude
-/// each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Layout {
-    /// This library's own, in which an exclusive lock on Redis is also that of the recipe
-    /// `SET NX PX`.
-    #[default]
-    Native,
-    /// Those of Redisson, a Java client for Redis.
-    Redisson,
-    /// On Redis, the time at which a lock ends as the key's value: the recipe with `SETNX` and
-    /// `GETSET`.
-    Timestamp,
-    /// Those of ShedLock, for jobs in Java.
-    ShedLock,
-    /// On ZooKeeper, those of Curator's `InterProcessMutex`, for Java.
-    Curator,
+crate::named! {
+    "Its name in a URL",
+    /// The form in which a client keeps its locks: its own, or another library's, so that both
+    /// exclude each other.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Layout {
+        /// This library's own, in which an exclusive lock on Redis is also that of the recipe
+        /// `SET NX PX`.
+        #[default]
+        Native = "native",
+        /// Those of Redisson, a Java client for Redis.
+        Redisson = "redisson",
+        /// On Redis, the time at which a lock ends as the key's value: the recipe with `SETNX` and
+        /// `GETSET`.
+        Timestamp = "timestamp",
+        /// Those of ShedLock, for jobs in Java.
+        ShedLock = "shedlock",
+        /// On ZooKeeper, those of Curator's `InterProcessMutex`, for Java.
+        Curator = "curator",
+    }
 }
 
 impl Layout {
@@ -37,18 +40,6 @@ impl Layout {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|layout| layout.as_str() == name)
-    }
-
-    /// Its name in a URL.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Redisson => "redisson",
-            Self::Timestamp => "timestamp",
-            Self::ShedLock => "shedlock",
-            Self::Curator => "curator",
-        }
     }
 
     /// The error of an engine that does not have this layout.

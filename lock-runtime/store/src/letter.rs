@@ -108,10 +108,10 @@ impl Letter {
             REVOKE => ClientMessage::Revoke {
                 key: LockKey::from(""),
                 asker: client,
-                owner: Owner {
-                    client: ClientId(u128::from_be_bytes(take(&mut rest)?)),
-                    request: u64::from_be_bytes(take(&mut rest)?),
-                },
+                owner: Owner::new(
+                    ClientId(u128::from_be_bytes(take(&mut rest)?)),
+                    u64::from_be_bytes(take(&mut rest)?),
+                ),
                 only: {
                     let [is_named] = take(&mut rest)?;
                     Some(read_text(&mut rest)?.into()).filter(|_| is_named == 1)
@@ -119,10 +119,7 @@ impl Letter {
             },
             REVOKING => ClientMessage::Revoking {
                 key: LockKey::from(""),
-                owner: Owner {
-                    client,
-                    request: u64::from_be_bytes(take(&mut rest)?),
-                },
+                owner: Owner::new(client, u64::from_be_bytes(take(&mut rest)?)),
                 answer: RevokeAnswer::of_word(&read_text(&mut rest)?)?,
                 name: read_text(&mut rest)?.into(),
             },
@@ -185,15 +182,11 @@ fn read_text(from: &mut &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 
     fn all() -> Vec<Letter> {
-        let owner = Owner {
-            client: ClientId(u128::MAX - 7),
-            request: u64::MAX - 1,
-        };
+        let owner = Owner::new(ClientId(u128::MAX - 7), u64::MAX - 1);
         let key = || LockKey::from("kä\ny");
         let asker = ClientId(7);
         let mut messages = vec![ClientMessage::WhoHolds { key: key(), asker }];

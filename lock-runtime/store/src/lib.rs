@@ -43,6 +43,7 @@ pub mod rules;
 pub mod secrets;
 mod server_text;
 mod server_url;
+mod show;
 #[cfg(feature = "__internals")]
 mod simulated_stop;
 mod staggered;
@@ -73,7 +74,7 @@ pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use layout::Layout;
 #[doc(hidden)]
 pub use letter::Letter;
-pub use link::{Answer, Failure, Link};
+pub use link::{Answer, Failure, Link, Replied};
 pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;

@@ -47,6 +47,9 @@ impl<T> Answer<T> {
     }
 }
 
+/// What becomes of an operation.
+pub type Replied<T> = Result<Answer<T>, Failure>;
+
 /// Why there is no reply, and whether the command may have taken effect or may do so later.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -74,21 +77,13 @@ impl Failure {
     /// The command had no effect, and will have none.
     #[must_use]
     pub fn without_effect(error: StoreError) -> Self {
-        Self {
-            error,
-            unknown: None,
-            until: None,
-        }
+        Self::new(error, None)
     }
 
     /// The command may have been carried out over this link, or may yet be.
     #[must_use]
     pub fn unknown(error: StoreError, link: Link) -> Self {
-        Self {
-            error,
-            unknown: Some(link),
-            until: None,
-        }
+        Self::new(error, Some(link))
     }
 
     /// The command can't take effect after this.

@@ -40,6 +40,12 @@ impl fmt::Debug for ClientId {
 }
 
 impl Owner {
+    /// This request of the client.
+    #[must_use]
+    pub const fn new(client: ClientId, request: u64) -> Self {
+        Self { client, request }
+    }
+
     /// Parses what [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Option<Self> {
         let (client, request) = text.split_once('-')?;
@@ -150,10 +156,7 @@ mod tests {
 
     #[test]
     fn a_value_tells_the_owner_and_its_permits() {
-        let owner = Owner {
-            client: ClientId(7),
-            request: 42,
-        };
+        let owner = Owner::new(ClientId(7), 42);
         let found = |kept, permits| FoundHolder::Owner {
             owner,
             kept,

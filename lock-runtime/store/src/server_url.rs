@@ -246,7 +246,6 @@ pub fn tls_option(in_url: Option<bool>, is_given: bool) -> Result<bool, ConfigEr
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

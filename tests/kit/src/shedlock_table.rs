@@ -24,9 +24,14 @@ pub struct ShedlockTable(PostgresServer);
 impl ShedlockTable {
     /// A new server.
     pub async fn start() -> Backend {
+        Backend::new(Self(Self::server().await))
+    }
+
+    /// The same, without a way to its locks.
+    pub async fn server() -> PostgresServer {
         let server = PostgresServer::bare().await;
         server.run(TABLE).await;
-        Backend::new(Self(server))
+        server
     }
 
     /// What the tests go by.

@@ -104,7 +104,6 @@ fn with_plain_scheme(url: &str) -> Result<String, LockError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_store::{
-    Acquired, Answer, Busy, Failure, Granted, Holder, Instant, Link, Queue, StoreError,
+    Acquired, Answer, Busy, Failure, Granted, Holder, Instant, Link, Queue, Replied, StoreError,
     StoreErrorKind,
 };
 
@@ -32,7 +32,7 @@ pub(super) enum CommandOutcome {
     Skipped,
 }
 
-type Sent = Result<Answer<Acquired>, Failure>;
+type Sent = Replied<Acquired>;
 
 impl AcquireTask<'_> {
     /// From now on, commands ask for a place in the store's queue, and grants are heard.

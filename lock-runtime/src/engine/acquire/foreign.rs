@@ -61,10 +61,7 @@ mod tests {
     #[test]
     fn looks_come_at_times_that_no_loop_is_in_step_with() {
         let (mut foreign, start) = (ForeignHolder::default(), Instant::now());
-        let owner = Owner {
-            client: ClientId(1),
-            request: 1,
-        };
+        let owner = Owner::new(ClientId(1), 1);
         let holder = |value| Some(Holder::Foreign(value));
         let mut looks = |holder, now| {
             let at = foreign.recheck_at(holder, owner, now);

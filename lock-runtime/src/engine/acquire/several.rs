@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Failure, Instant, LockKey, Renewed, StoreError, Wish,
+    Acquire, AcquiredAll, Failure, Instant, LockKey, Renewed, Replied, StoreError, Wish,
 };
 
 use super::task::{self, AcquireTask};
@@ -340,7 +340,7 @@ struct UnansweredRound<'e> {
 
 impl UnansweredRound<'_> {
     /// What an answer leaves to be undone. A grant is a hold's, or all of it is to be undone.
-    fn note(&mut self, result: &Result<Answer<AcquiredAll>, Failure>) {
+    fn note(&mut self, result: &Replied<AcquiredAll>) {
         match result {
             Ok(answer) if matches!(answer.value, AcquiredAll::Granted { .. }) => {}
             Err(Failure {

@@ -251,10 +251,7 @@ mod tests {
             fenced: false,
             is_part: false,
         };
-        let owner = Owner {
-            client: ClientId(1),
-            request: 1,
-        };
+        let owner = Owner::new(ClientId(1), 1);
         let grant = Grant {
             id: 1,
             deadline: Instant::now() + lease,
@@ -283,10 +280,7 @@ mod tests {
         let (queues, nano) = (LocalQueues::default(), Duration::from_nanos(1));
         let handed_off = |when: fn(Instant, Duration) -> Instant| {
             let marker = queues.marker(&"k".into());
-            let owner = Owner {
-                client: ClientId(1),
-                request: 1,
-            };
+            let owner = Owner::new(ClientId(1), 1);
             let tokens = TokenWindow::new(None, 0);
             let tenure = Tenure::new(owner, Instant::now(), None, tokens, marker);
             let hold = hold_with(Some(tenure));

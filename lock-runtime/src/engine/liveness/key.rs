@@ -2,7 +2,7 @@
 //! answers, and so give up together and for the same reason.
 
 use lock_store::{
-    Acquired, Answer, Busy, Failure, Holder, Instant, LockFound, Mutex, StoreError, StoreErrorKind,
+    Acquired, Busy, Failure, Holder, Instant, LockFound, Mutex, Replied, StoreError, StoreErrorKind,
 };
 use tokio::sync::Notify;
 
@@ -108,7 +108,7 @@ impl KeyLiveness {
         sent: Instant,
         stood_still: impl FnOnce() -> bool,
         had_place: bool,
-        result: &Result<Answer<Acquired>, Failure>,
+        result: &Replied<Acquired>,
     ) {
         if is_own_silence(result, stood_still) {
             return;
@@ -151,7 +151,7 @@ impl KeyLiveness {
         era: u64,
         sent: Instant,
         silence_says_nothing: bool,
-        result: &Result<Answer<Option<LockFound>>, Failure>,
+        result: &Replied<Option<LockFound>>,
     ) {
         let mut state = self.state.lock();
         state.look_under_way = false;

@@ -9,7 +9,7 @@ pub(super) mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Answer, Clock, Failure, Instant, Mutex, Store, StoreError, StoreErrorKind};
+use lock_store::{Clock, Failure, Instant, Mutex, Replied, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
 use super::timing;
@@ -68,7 +68,7 @@ impl Liveness {
 
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy.
-    pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
+    pub(crate) fn note<T>(&self, sent: Instant, result: &Replied<T>) {
         // The clock is read where something is silent only.
         let stood_still = || timing::stood_still(sent, self.clock.now(), self.command_timeout);
         if is_own_silence(result, stood_still) {
@@ -90,12 +90,7 @@ impl Liveness {
 
     /// Notes the outcome of a command that had time until `by`. A failure after very little time
     /// says nothing about the store, and is not noted.
-    pub(crate) fn note_by<T>(
-        &self,
-        sent: Instant,
-        by: Instant,
-        result: &Result<Answer<T>, Failure>,
-    ) {
+    pub(crate) fn note_by<T>(&self, sent: Instant, by: Instant, result: &Replied<T>) {
         if result.is_ok() || !timing::is_cut(sent, by, self.command_timeout) {
             self.note(sent, result);
         }
@@ -188,11 +183,7 @@ impl LivenessState {
 }
 
 /// Since when there is silence, after a command that was sent then.
-fn silent_since<T>(
-    before: Option<Instant>,
-    sent: Instant,
-    result: &Result<Answer<T>, Failure>,
-) -> Option<Instant> {
+fn silent_since<T>(before: Option<Instant>, sent: Instant, result: &Replied<T>) -> Option<Instant> {
     match result {
         Err(failure) if is_silence(&failure.error) => before.or(Some(sent)),
         // A refusal is an answer.
@@ -201,10 +192,7 @@ fn silent_since<T>(
 }
 
 /// Whether there was no answer, and this process stood still meanwhile.
-fn is_own_silence<T>(
-    result: &Result<Answer<T>, Failure>,
-    stood_still: impl FnOnce() -> bool,
-) -> bool {
+fn is_own_silence<T>(result: &Replied<T>, stood_still: impl FnOnce() -> bool) -> bool {
     matches!(result, Err(failure) if is_silence(&failure.error)) && stood_still()
 }
 

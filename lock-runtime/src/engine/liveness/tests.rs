@@ -12,12 +12,12 @@ fn liveness() -> Arc<Liveness> {
     Arc::new(Liveness::new(clock, 500 * MS))
 }
 
-fn failed(kind: StoreErrorKind) -> Result<Answer<()>, Failure> {
+fn failed(kind: StoreErrorKind) -> Replied<()> {
     Err(Failure::without_effect(StoreError::new(kind, "a test")))
 }
 
-fn answered() -> Result<Answer<()>, Failure> {
-    Ok(Answer::new((), lock_store::Link(0)))
+fn answered() -> Replied<()> {
+    Ok(lock_store::Answer::new((), lock_store::Link(0)))
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,6 @@
 //! lent body that is being polled at that moment, on whatever thread, is waited for: the hold goes
 //! on until this poll has ended.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use lock_store::Mutex;
@@ -208,13 +207,7 @@ impl Drop for NestedPermit {
     }
 }
 
-impl fmt::Debug for NestedGate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NestedGate")
-            .field("key", self.hold.key())
-            .finish_non_exhaustive()
-    }
-}
+lock_store::show!(NestedGate as it: key = it.hold.key());
 
 /// As long as this is there, no guard that lends the hold gives it back: neither the one that the
 /// body has borrowed from, nor those around it.

@@ -20,142 +20,66 @@ pub struct MetricInfo {
     pub help: &'static str,
 }
 
-/// The type of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MetricKind {
-    /// Only rises.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// How many values there were, and how they are spread.
-    Histogram,
+lock_store::named! {
+    "Its name",
+    /// The type of a metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum MetricKind {
+        /// Only rises.
+        Counter = "counter",
+        /// Rises and falls.
+        Gauge = "gauge",
+        /// How many values there were, and how they are spread.
+        Histogram = "histogram",
+    }
 }
 
 impl MetricKind {
-    /// `counter`, `gauge`, `histogram`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+    const fn unit(self) -> &'static str {
         match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
+            Self::Counter | Self::Gauge => "count",
+            Self::Histogram => "seconds",
         }
     }
 }
 
-/// All metrics of [`MetricsObserver`](crate::observe::MetricsObserver): the table in
-/// `docs/observability.md`, for dashboards and their tests.
-pub const METRICS: &[MetricInfo] = &[
-    ACQUISITIONS,
-    WAIT,
-    HOLD,
-    HELD,
-    WAITING,
-    RENEWALS,
-    LOST,
-    LEADING,
-    TERMS,
-    GRANTS,
-    COMMANDS,
-    COMMAND,
-    RECONNECTS,
-    CONNECTIONS,
-    UNDO_PENDING,
-];
+macro_rules! metrics {
+    ($($NAME:ident: $kind:ident $name:literal $labels:tt $help:literal;)*) => {
+        $(pub(super) const $NAME: MetricInfo = MetricInfo {
+            name: $name,
+            kind: MetricKind::$kind,
+            unit: MetricKind::$kind.unit(),
+            labels: &$labels,
+            help: $help,
+        };)*
 
-const LOCK: &[&str] = &["template", "kind"];
-
-pub(super) const ACQUISITIONS: MetricInfo = MetricInfo {
-    labels: &["template", "kind", "outcome"],
-    ..counter("lock_acquisitions_total", "Requests that ended.")
-};
-pub(super) const WAIT: MetricInfo = MetricInfo {
-    labels: &["template", "kind", "outcome"],
-    ..seconds(
-        "lock_wait_seconds",
-        "From asking to the end of the request.",
-    )
-};
-pub(super) const HOLD: MetricInfo = MetricInfo {
-    labels: LOCK,
-    ..seconds(
-        "lock_hold_seconds",
-        "From the grant to the release or the loss.",
-    )
-};
-pub(super) const HELD: MetricInfo = MetricInfo {
-    labels: LOCK,
-    ..gauge("lock_held", "Holds now.")
-};
-pub(super) const WAITING: MetricInfo = MetricInfo {
-    labels: LOCK,
-    ..gauge("lock_waiting", "Requests that wait.")
-};
-pub(super) const RENEWALS: MetricInfo = MetricInfo {
-    labels: &["on_time"],
-    ..counter("lock_renewals_total", "Renewals of holds.")
-};
-pub(super) const LOST: MetricInfo = MetricInfo {
-    labels: &["template", "kind", "reason"],
-    ..counter("lock_lost_total", "Holds that were lost.")
-};
-pub(super) const LEADING: MetricInfo = MetricInfo {
-    labels: LOCK,
-    ..gauge("lock_leading", "Terms of leaders now.")
-};
-pub(super) const TERMS: MetricInfo = MetricInfo {
-    labels: &["template", "kind", "end"],
-    ..counter("lock_terms_total", "Terms of leaders that ended.")
-};
-pub(super) const GRANTS: MetricInfo = MetricInfo {
-    labels: &["how"],
-    ..counter("lock_grants_total", "Grants, by whom they came from.")
-};
-pub(super) const COMMANDS: MetricInfo = MetricInfo {
-    labels: &["verb", "outcome"],
-    ..counter("lock_commands_total", "Commands to the store that ended.")
-};
-pub(super) const COMMAND: MetricInfo = MetricInfo {
-    labels: &["verb"],
-    ..seconds("lock_command_seconds", "From sending a command to its end.")
-};
-pub(super) const RECONNECTS: MetricInfo = MetricInfo {
-    labels: &["server"],
-    ..counter(
-        "lock_reconnects_total",
-        "Connections in place of lost ones.",
-    )
-};
-pub(super) const CONNECTIONS: MetricInfo = gauge("lock_connections", "Connections now.");
-pub(super) const UNDO_PENDING: MetricInfo =
-    gauge("lock_undo_pending", "Undos and releases in the background.");
-
-const fn counter(name: &'static str, help: &'static str) -> MetricInfo {
-    info(name, MetricKind::Counter, "count", help)
+        /// All metrics of [`MetricsObserver`](crate::observe::MetricsObserver): the table in
+        /// `docs/observability.md`, for dashboards and their tests.
+        pub const METRICS: &[MetricInfo] = &[$($NAME),*];
+    };
 }
 
-const fn gauge(name: &'static str, help: &'static str) -> MetricInfo {
-    info(name, MetricKind::Gauge, "count", help)
-}
-
-const fn seconds(name: &'static str, help: &'static str) -> MetricInfo {
-    info(name, MetricKind::Histogram, "seconds", help)
-}
-
-const fn info(
-    name: &'static str,
-    kind: MetricKind,
-    unit: &'static str,
-    help: &'static str,
-) -> MetricInfo {
-    MetricInfo {
-        name,
-        kind,
-        unit,
-        labels: &[],
-        help,
-    }
+metrics! {
+    ACQUISITIONS: Counter "lock_acquisitions_total" ["template", "kind", "outcome"]
+        "Requests that ended.";
+    WAIT: Histogram "lock_wait_seconds" ["template", "kind", "outcome"]
+        "From asking to the end of the request.";
+    HOLD: Histogram "lock_hold_seconds" ["template", "kind"]
+        "From the grant to the release or the loss.";
+    HELD: Gauge "lock_held" ["template", "kind"] "Holds now.";
+    WAITING: Gauge "lock_waiting" ["template", "kind"] "Requests that wait.";
+    RENEWALS: Counter "lock_renewals_total" ["on_time"] "Renewals of holds.";
+    LOST: Counter "lock_lost_total" ["template", "kind", "reason"] "Holds that were lost.";
+    LEADING: Gauge "lock_leading" ["template", "kind"] "Terms of leaders now.";
+    TERMS: Counter "lock_terms_total" ["template", "kind", "end"] "Terms of leaders that ended.";
+    GRANTS: Counter "lock_grants_total" ["how"] "Grants, by whom they came from.";
+    COMMANDS: Counter "lock_commands_total" ["verb", "outcome"]
+        "Commands to the store that ended.";
+    COMMAND: Histogram "lock_command_seconds" ["verb"] "From sending a command to its end.";
+    RECONNECTS: Counter "lock_reconnects_total" ["server"] "Connections in place of lost ones.";
+    CONNECTIONS: Gauge "lock_connections" [] "Connections now.";
+    UNDO_PENDING: Gauge "lock_undo_pending" [] "Undos and releases in the background.";
 }
 
 static METADATA: Metadata<'static> =

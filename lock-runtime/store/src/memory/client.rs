@@ -13,27 +13,20 @@ use crate::instant::Instant;
 use crate::rules;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
-    Store, StoreContext, StoreFuture, Trust, WakeUp,
+    Clock, Fenced, FoundHolder, HandedOver, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockFound, LockKey, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Replied, Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
     /// Connects a client, and returns its handle.
     pub fn connect(&self, context: StoreContext) -> Arc<dyn Store> {
-        let StoreContext {
-            namespace,
-            client,
-            listener,
-            clock,
-            ..
-        } = context;
-        let connected = self.client(namespace.as_str(), client, clock);
+        let connected = self.client(context.namespace.as_str(), context.client, context.clock);
         let listening = ConnectedClient {
             namespace: Arc::clone(&connected.namespace),
-            listener,
+            listener: context.listener,
         };
-        self.lock().listeners.insert(client, listening);
+        self.lock().listeners.insert(context.client, listening);
         Arc::new(connected)
     }
 
@@ -201,7 +194,7 @@ impl MemoryClient {
     }
 
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
-        let answer: Result<Answer<T>, Failure> = Ok(Answer { value, link: LINK });
+        let answer: Replied<T> = Ok(Answer { value, link: LINK });
         Box::pin(std::future::ready(answer))
     }
 }

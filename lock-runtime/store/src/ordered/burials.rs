@@ -30,7 +30,7 @@ pub struct Burials {
 }
 
 impl Burials {
-    /// None.
+    /// Nothing is being repeated.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -71,7 +71,8 @@ impl Burials {
         });
     }
 
-    /// The same, for what undoes this owner's acquire: once, however often that is asked for.
+    /// [Repeats](Self::repeat) what undoes this owner's acquire: once, however often it is asked
+    /// for.
     pub fn undo<F>(&self, owner: Owner, attempt: impl Fn(Instant) -> F + Send + 'static)
     where
         F: Future<Output = bool> + Send,

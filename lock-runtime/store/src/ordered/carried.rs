@@ -11,7 +11,7 @@ use super::fault::{LiveConnection, OperationFault, gone, silent};
 use crate::contract::StoreFuture;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::instant::Instant;
-use crate::link::{Answer, Failure};
+use crate::link::{Answer, Failure, Replied};
 
 /// Carries out an operation, which may be repeated: over another connection, if one ends.
 ///
@@ -21,7 +21,7 @@ pub async fn carry_out<E, T, F>(
     engine: &E,
     by: Instant,
     operation: impl Fn(Arc<E::Live>) -> F,
-) -> Result<Answer<T>, Failure>
+) -> Replied<T>
 where
     E: OrderedEngine,
     F: Future<Output = Carried<T, E>>,
@@ -70,7 +70,7 @@ impl<G: Fn()> Drop for Caller<G> {
 pub(super) fn in_a_task<'s, L, T>(
     connecting: &'s Connecting<L>,
     give_up: impl Fn() + Send + 's,
-    operation: impl Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
+    operation: impl Future<Output = Replied<T>> + Send + 'static,
 ) -> StoreFuture<'s, T>
 where
     L: Send + Sync,

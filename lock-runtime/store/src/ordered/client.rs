@@ -20,7 +20,7 @@ use crate::request::Acquire;
 
 /// What each client knows.
 pub struct OrderedClient<C, D> {
-    /// The client's.
+    /// The client's clock.
     pub clock: Clock,
     /// Who it is.
     pub client: ClientId,
@@ -47,7 +47,7 @@ impl<C, D> fmt::Debug for OrderedClient<C, D> {
 }
 
 impl<C: PlacedRequest, D> OrderedClient<C, D> {
-    /// Of one that has nothing yet.
+    /// Without any requests.
     #[must_use]
     pub fn new(context: &StoreContext) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
         is_there
     }
 
-    /// A letter has come.
+    /// Tells the listener of a letter's message, if it is for this namespace.
     pub fn deliver(&self, letter: &[u8]) {
         let message = Letter::read(letter);
         if let Some(message) = message.and_then(|letter| letter.message_for(&self.namespace)) {

@@ -84,7 +84,7 @@ impl<L> Connecting<L> {
         }
     }
 
-    /// The client's.
+    /// The client's clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::carried::carry_out;
-use super::engine::{EngineHolds, OrderedEngine};
+use super::engine::{Attempt, EngineHolds, OrderedEngine};
 use super::own_requests::EndedRequest;
 use crate::request::Acquire;
 
@@ -44,7 +44,7 @@ pub(super) fn keep_undoing<E: EngineHolds>(me: &Arc<E>, request: Acquire) {
         let (me, request) = (Arc::clone(&engine), Arc::clone(&request));
         async move {
             let progress = E::Progress::default();
-            let abandon = async |live| me.abandon(&live, &request, &progress).await;
+            let abandon = async |live| me.abandon(&Attempt::new(&live, &progress), &request).await;
             me.connecting().is_closed() || carry_out(&*me, by, abandon).await.is_ok()
         }
     });

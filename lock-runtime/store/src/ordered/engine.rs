@@ -37,6 +37,21 @@ pub trait OperationProgress: Clone + Default + Send + Sync + 'static {
     fn give_up(&self);
 }
 
+/// One attempt of an operation.
+#[derive(Debug)]
+pub struct Attempt<'a, E: OrderedEngine> {
+    /// The connection that it is made over.
+    pub live: &'a Arc<E::Live>,
+    /// What it has in common with the others.
+    pub progress: &'a E::Progress,
+}
+
+impl<'a, E: OrderedEngine> Attempt<'a, E> {
+    pub(super) fn new(live: &'a Arc<E::Live>, progress: &'a E::Progress) -> Self {
+        Self { live, progress }
+    }
+}
+
 /// An engine whose servers keep the requests for a lock in their order. What it leaves out is the
 /// same for all of them ([`OrderedStore`](super::OrderedStore)).
 pub trait OrderedEngine:
@@ -81,17 +96,15 @@ pub trait OrderedEngine:
     /// [`Store::acquire`](crate::Store::acquire).
     fn acquire(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         request: &Acquire,
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Acquired, Self>> + Send;
 
     /// [`Store::acquire_all`](crate::Store::acquire_all).
     fn acquire_all(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Acquire],
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<AcquiredAll, Self>> + Send;
 
     /// [`Store::ping`](crate::Store::ping).
@@ -148,42 +161,37 @@ pub trait EngineHolds: OrderedEngine {
     /// [`Store::renew`](crate::Store::renew).
     fn renew(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         holds: &[Renewal],
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Vec<Renewed>, Self>> + Send;
 
     /// [`Store::fence`](crate::Store::fence).
     fn fence(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         claim: &Claim,
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Fenced, Self>> + Send;
 
     /// [`Store::release`](crate::Store::release).
     fn release(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Release],
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Vec<Released>, Self>> + Send;
 
     /// [`Store::shrink`](crate::Store::shrink).
     fn shrink(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         claim: &Claim,
         permits: u32,
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Released, Self>> + Send;
 
     /// [`Store::abandon`](crate::Store::abandon).
     fn abandon(
         &self,
-        live: &Arc<Self::Live>,
+        on: &Attempt<'_, Self>,
         request: &Acquire,
-        progress: &Self::Progress,
     ) -> impl Future<Output = Carried<Released, Self>> + Send;
 }
 

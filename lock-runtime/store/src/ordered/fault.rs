@@ -6,10 +6,10 @@ use crate::link::Link;
 
 /// A connection that is up, as operations see it.
 pub trait LiveConnection {
-    /// That of its session.
+    /// The session's link.
     fn link(&self) -> Link;
 
-    /// For people.
+    /// The server's name, for people.
     fn server(&self) -> &str;
 
     /// When it came up.

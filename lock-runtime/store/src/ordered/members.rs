@@ -33,7 +33,7 @@ impl fmt::Debug for SessionMembers {
 }
 
 impl SessionMembers {
-    /// These, for this client.
+    /// The servers of a URL, for this client.
     #[must_use]
     pub fn new(hosts: Vec<Host>, client: ClientId, limit: Duration) -> Self {
         let begins = usize::try_from(client.0 & 0xffff).unwrap_or(0);
@@ -45,7 +45,7 @@ impl SessionMembers {
         }
     }
 
-    /// All, from the one on that is tried first.
+    /// All servers, in the order in which they are tried.
     pub fn in_turn(&self) -> impl Iterator<Item = Host> {
         let hosts = self.hosts.iter().cycle().skip(self.begins);
         hosts.take(self.hosts.len()).cloned()

@@ -27,7 +27,7 @@ pub use client::OrderedClient;
 pub use connecting::{Connecting, SessionNews};
 pub use ends::EngineEnds;
 pub use engine::{
-    Carried, EngineHolds, EngineMail, ListingOf, Minted, OperationProgress, OrderedEngine,
+    Attempt, Carried, EngineHolds, EngineMail, ListingOf, Minted, OperationProgress, OrderedEngine,
     capabilities,
 };
 pub use fault::{LiveConnection, OperationFault, gone, silent};

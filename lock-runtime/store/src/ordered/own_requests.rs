@@ -103,7 +103,7 @@ pub struct HandOver {
     pub tokens: u32,
 }
 
-/// All of a client's.
+/// All requests of a client.
 #[derive(Debug)]
 pub struct OwnRequests<C, D> {
     own: HashMap<(KeyNode, Owner), OwnRequest<C, D>>,
@@ -146,12 +146,12 @@ impl<C, D> Default for OwnRequests<C, D> {
 }
 
 impl<C: PlacedRequest, D> OwnRequests<C, D> {
-    /// The owner's.
+    /// The owner's request.
     pub fn get(&mut self, node: &KeyNode, owner: Owner) -> Option<&mut OwnRequest<C, D>> {
         self.own.get_mut(&(node.clone(), owner))
     }
 
-    /// The one that is this child.
+    /// The request that is this child, and no later one of its owner.
     pub fn same(&mut self, node: &KeyNode, child: &C) -> Option<&mut OwnRequest<C, D>> {
         let own = self.get(node, child.owner());
         own.filter(|own| own.child.is_same(child))
@@ -194,7 +194,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         self.buried.insert(path);
     }
 
-    /// It is deleted.
+    /// This child is deleted at the servers.
     pub fn forget_buried(&mut self, path: &str) {
         self.buried.remove(path);
     }
@@ -209,18 +209,18 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         self.kept.contains_key(path)
     }
 
-    /// It is no longer waited for.
+    /// This path no longer keeps its key taken.
     pub fn unkeep(&mut self, path: &str) {
         self.kept.remove(path);
     }
 
-    /// Those whose paths begin with this are no longer waited for.
+    /// The paths that begin so no longer keep their key taken.
     pub fn unkeep_all(&mut self, begin: &str) -> Vec<String> {
         let paths = self.kept.extract_if(|path, _| path.starts_with(begin));
         paths.map(|(path, _)| path).collect()
     }
 
-    /// Removes the owner's.
+    /// Removes the owner's request.
     pub fn remove(&mut self, node: &KeyNode, owner: Owner) -> Option<OwnRequest<C, D>> {
         self.own.remove(&(node.clone(), owner))
     }
@@ -237,7 +237,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         self.own.retain(|_, own| stays(own));
     }
 
-    /// All.
+    /// All requests.
     pub fn all(&self) -> impl Iterator<Item = &OwnRequest<C, D>> {
         self.own.values()
     }
@@ -347,7 +347,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         }
     }
 
-    /// When the next one ends.
+    /// When the next hold, wait or kept path ends.
     pub fn next_end(&self) -> Option<Instant> {
         let own = self.all().filter_map(|own| own.part.end());
         own.chain(self.kept.values().filter_map(|kept| kept.until))

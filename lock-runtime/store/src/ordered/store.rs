@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::carried::{carry_out, in_a_task};
 use super::connecting::SessionNews;
 use super::ends::{EngineEnds, end_in_time, keep_undoing};
-use super::engine::{Carried, EngineHolds, EngineMail, OperationProgress};
+use super::engine::{Attempt, Carried, EngineHolds, EngineMail, OperationProgress};
 use super::servers::{EngineServers, servers};
 use super::waiting::{EngineQueue, attend};
 use crate::capabilities::Capabilities;
@@ -15,7 +15,7 @@ use crate::contract::{Asked, Finished, Store, StoreFuture};
 use crate::health::ServerHealth;
 use crate::instant::Instant;
 use crate::key::LockKey;
-use crate::link::{Answer, Failure, Link};
+use crate::link::{Link, Replied};
 use crate::owner::{ClientId, FoundHolder};
 use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
@@ -55,7 +55,7 @@ impl<E: WholeEngine> OrderedStore<E> {
     ) -> StoreFuture<'_, T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Answer<T>, Failure>> + Send + 'static,
+        F: Future<Output = Replied<T>> + Send + 'static,
     {
         let progress = E::Progress::default();
         let running = operation(Arc::clone(&self.0), progress.clone());
@@ -66,52 +66,57 @@ impl<E: WholeEngine> OrderedStore<E> {
     }
 }
 
+/// Carries an operation of the engine out.
+macro_rules! operate {
+    ($store:ident, $makes:literal, $by:ident, $method:ident($($argument:expr),+)) => {
+        $store.operate($makes, move |me, progress| async move {
+            let operation = async |live| {
+                let attempt = Attempt::new(&live, &progress);
+                me.$method(&attempt, $($argument),+).await
+            };
+            carry_out(&*me, $by, operation).await
+        })
+    };
+}
+
+/// Asks something that goes on only while somebody waits for the answer.
+macro_rules! ask {
+    ($store:ident, $by:ident, |$me:ident, $live:ident| $question:expr) => {
+        Box::pin(async move {
+            let $me = &*$store.0;
+            carry_out($me, $by, async |$live| $question.await).await
+        })
+    };
+}
+
 impl<E: WholeEngine> Store for OrderedStore<E> {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        self.operate(true, move |me, progress| async move {
-            let acquire = async |live| me.acquire(&live, &request, &progress).await;
-            carry_out(&*me, by, acquire).await
-        })
+        operate!(self, true, by, acquire(&request))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        self.operate(false, move |me, progress| async move {
-            let renew = async |live| me.renew(&live, &holds, &progress).await;
-            carry_out(&*me, by, renew).await
-        })
+        operate!(self, false, by, renew(&holds))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        self.operate(true, move |me, progress| async move {
-            let acquire = async |live| me.acquire_all(&live, &requests, &progress).await;
-            carry_out(&*me, by, acquire).await
-        })
+        operate!(self, true, by, acquire_all(&requests))
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        self.operate(false, move |me, progress| async move {
-            let fence = async |live| me.fence(&live, &claim, &progress).await;
-            carry_out(&*me, by, fence).await
-        })
+        operate!(self, false, by, fence(&claim))
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        self.operate(false, move |me, progress| async move {
-            let release = async |live| me.release(&live, &requests, &progress).await;
-            carry_out(&*me, by, release).await
-        })
+        operate!(self, false, by, release(&requests))
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        self.operate(false, move |me, progress| async move {
-            let shrink = async |live| me.shrink(&live, &claim, permits, &progress).await;
-            carry_out(&*me, by, shrink).await
-        })
+        operate!(self, false, by, shrink(&claim, permits))
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        self.operate(false, move |me, progress| async move {
-            let abandon = async |live| me.abandon(&live, &request, &progress).await;
+        self.operate(true, move |me, progress| async move {
+            let abandon = async |live| me.abandon(&Attempt::new(&live, &progress), &request).await;
             let abandoned = carry_out(&*me, by, abandon).await;
             if abandoned.is_err() {
                 keep_undoing(&me, request);
@@ -121,24 +126,15 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     }
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(async move {
-            let (me, key) = (&*self.0, &key);
-            carry_out(me, by, async |live| inspect(me, &live, key).await).await
-        })
+        ask!(self, by, |me, live| inspect(me, &live, &key))
     }
 
     fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(async move {
-            let (me, key) = (&*self.0, &key);
-            carry_out(me, by, async |live| holders(me, &live, key).await).await
-        })
+        ask!(self, by, |me, live| holders(me, &live, &key))
     }
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(async move {
-            let (me, key) = (&*self.0, &key);
-            carry_out(me, by, async |live| force_release(me, &live, key).await).await
-        })
+        ask!(self, by, |me, live| force_release(me, &live, &key))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -154,10 +150,7 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let me = &*self.0;
-            carry_out(me, by, async |live| me.ping(&live).await).await
-        })
+        ask!(self, by, |me, live| me.ping(&live))
     }
 
     fn await_connection(&self, by: Instant) -> Asked<'_, ()> {

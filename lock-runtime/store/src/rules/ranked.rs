@@ -201,10 +201,7 @@ mod tests {
         }
 
         fn owner(&self) -> Owner {
-            Owner {
-                client: ClientId(1),
-                request: self.name.parse().unwrap_or(0),
-            }
+            Owner::new(ClientId(1), self.name.parse().unwrap_or(0))
         }
 
         fn permits(&self) -> Option<Permits> {

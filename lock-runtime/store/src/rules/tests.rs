@@ -1,9 +1,3 @@
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that can't go on has failed"
-)]
-
 use std::time::Duration;
 
 use super::*;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{EngineQueue, KeyNode, OrderedEngine, OwnPart, text_of};
+use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnPart, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
@@ -13,7 +13,6 @@ use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight, is_lease_gone};
 use crate::errors::Fault;
-use crate::given_up::GivenUp;
 use crate::names::{self, Child};
 use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, base_of, reads_with_base};
@@ -33,15 +32,15 @@ pub(crate) struct AskingRequest<'r> {
 impl EtcdEngine {
     pub(crate) async fn acquire(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         request: &Acquire,
-        given_up: &GivenUp,
     ) -> Carried<Acquired> {
+        let &Attempt { live, progress } = on;
         let owner = request.claim.owner;
         let asking = &AskingRequest {
             node: self.node(&request.claim.key),
             request,
-            flight: given_up.begin(live, vec![owner]).await?,
+            flight: progress.begin(live, vec![owner]).await?,
             sent: self.clock.now(),
         };
         let node = &asking.node;

@@ -36,7 +36,7 @@ impl Base {
         format!("{} {} {}", self.first, self.cluster, self.lost)
     }
 
-    /// Of a namespace that has none.
+    /// For a namespace without one.
     pub(crate) fn begin(cluster: u64, micros: u64, lost: i64) -> Self {
         let above = u64::try_from(lost).unwrap_or(0).saturating_add(1);
         Self {

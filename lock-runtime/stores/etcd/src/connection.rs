@@ -6,6 +6,7 @@
 //! transaction asks for the [epoch](Epoch), and each new connection begins with another.
 
 use std::collections::{HashSet, VecDeque};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -22,11 +23,9 @@ use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, Txn
 /// What stands behind each transaction: the session's key was last written by this connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch {
-    /// The session's key.
     pub(crate) key: String,
     /// The revision of the connection's own write.
     pub(crate) revision: i64,
-    /// The session's lease.
     pub(crate) lease: i64,
 }
 
@@ -98,7 +97,6 @@ impl LoginToken {
     }
 }
 
-/// A watch that is wanted.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) path: String,
@@ -118,6 +116,17 @@ pub(crate) enum WatchedChange {
 
 /// A connection that is up, as those see it who use it.
 pub(crate) struct Live {
+    begin: Begin,
+    pub(crate) since: Instant,
+    pub(crate) watches: mpsc::UnboundedSender<Watch>,
+    /// Why it has ended.
+    pub(crate) broken: watch::Sender<Option<StoreError>>,
+    /// Owners whose calls are under way.
+    flying: Mutex<HashSet<Owner>>,
+    landed: Notify,
+}
+
+pub(crate) struct Begin {
     pub(crate) channel: Channel,
     pub(crate) identity: Arc<LoginToken>,
     pub(crate) clock: Clock,
@@ -126,25 +135,7 @@ pub(crate) struct Live {
     /// more.
     pub(crate) link: Link,
     pub(crate) server: String,
-    pub(crate) since: Instant,
-    pub(crate) watches: mpsc::UnboundedSender<Watch>,
     /// The highest revision of the answers so far.
-    seen: Arc<AtomicI64>,
-    /// Why it has ended.
-    pub(crate) broken: watch::Sender<Option<StoreError>>,
-    /// Owners whose calls are under way.
-    flying: Mutex<HashSet<Owner>>,
-    landed: Notify,
-}
-
-/// What a connection begins with.
-pub(crate) struct Begin {
-    pub(crate) channel: Channel,
-    pub(crate) identity: Arc<LoginToken>,
-    pub(crate) clock: Clock,
-    pub(crate) epoch: Epoch,
-    pub(crate) link: Link,
-    pub(crate) server: String,
     pub(crate) seen: Arc<AtomicI64>,
 }
 
@@ -165,7 +156,6 @@ impl Drop for OwnerFlight {
     }
 }
 
-/// The reply to a transaction.
 #[derive(Debug)]
 pub(crate) struct TxnOutcome {
     pub(crate) header: Header,
@@ -186,27 +176,20 @@ impl TxnOutcome {
     }
 }
 
+impl Deref for Live {
+    type Target = Begin;
+
+    fn deref(&self) -> &Begin {
+        &self.begin
+    }
+}
+
 impl Live {
     pub(crate) fn new(begin: Begin, watches: mpsc::UnboundedSender<Watch>) -> Self {
-        let Begin {
-            channel,
-            identity,
-            clock,
-            epoch,
-            link,
-            server,
-            seen,
-        } = begin;
         Self {
-            channel,
-            identity,
-            since: clock.now(),
-            clock,
-            epoch,
-            link,
-            server,
+            since: begin.clock.now(),
+            begin,
             watches,
-            seen,
             broken: watch::Sender::new(None),
             flying: Mutex::default(),
             landed: Notify::new(),
@@ -369,7 +352,7 @@ impl LiveConnection for Live {
     }
 }
 
-/// A lease that is not there.
+/// The request names a lease that is not there.
 pub(crate) fn is_lease_gone(fault: &Fault) -> bool {
     matches!(fault, Fault::Refused(status) if Status::is_lease_gone(status))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{self, Connecting, KeyNode, OrderedEngine, gone};
+use lock_store::ordered::{self, Attempt, Connecting, KeyNode, OrderedEngine, gone};
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Capabilities, Finished, Instant, Lingers, LockKey, StoreError,
 };
@@ -49,22 +49,16 @@ impl OrderedEngine for EtcdEngine {
         self.session.leases.trusted_until(child.lease)
     }
 
-    async fn acquire(
-        &self,
-        live: &Arc<Live>,
-        request: &Acquire,
-        given_up: &GivenUp,
-    ) -> Carried<Acquired> {
-        self.acquire(live, request, given_up).await
+    async fn acquire(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Acquired> {
+        self.acquire(on, request).await
     }
 
     async fn acquire_all(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Acquire],
-        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
-        self.acquire_all(live, requests, given_up).await
+        self.acquire_all(on, requests).await
     }
 
     /// A reading that a majority of the members stands behind.

@@ -25,7 +25,6 @@ pub(crate) struct DialedMember {
     pub(crate) server: String,
 }
 
-/// What is needed to connect.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     pub(crate) settings: Arc<Settings>,

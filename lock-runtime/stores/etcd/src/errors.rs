@@ -1,7 +1,8 @@
 //! What etcd's errors mean to a client.
 
+use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
 use lock_store::ordered::OperationFault;
-use lock_store::{StoreError, StoreErrorKind, escaped};
+use lock_store::{StoreError, escaped};
 
 use crate::grpc::Status;
 
@@ -71,34 +72,29 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
     let message = escaped(&status.message);
     let says = |what: &str| message.contains(what);
     let (kind, advice) = match status.code {
-        _ if says("authentication is not enabled") => {
-            (StoreErrorKind::Misconfigured, Some(NO_AUTH))
-        }
-        _ if says("authentication failed") => (StoreErrorKind::Denied, Some(LOGIN)),
-        _ if says("user name is empty") => (StoreErrorKind::Denied, Some(NO_USER)),
-        code::DENIED => (StoreErrorKind::Denied, Some(RIGHTS)),
-        code::UNAUTHENTICATED => (StoreErrorKind::Denied, Some(LOGIN)),
-        code::EXHAUSTED if says("space exceeded") => (StoreErrorKind::OutOfMemory, Some(ROOM)),
-        code::EXHAUSTED => (StoreErrorKind::Loading, None),
-        code::UNIMPLEMENTED => (StoreErrorKind::Misconfigured, Some(VERSION)),
-        code::UNAVAILABLE => (StoreErrorKind::ReadOnly, Some(CUT_OFF)),
-        _ => (StoreErrorKind::Refused, None),
+        _ if says("authentication is not enabled") => (Misconfigured, Some(NO_AUTH)),
+        _ if says("authentication failed") => (Denied, Some(LOGIN)),
+        _ if says("user name is empty") => (Denied, Some(NO_USER)),
+        code::DENIED => (Denied, Some(RIGHTS)),
+        code::UNAUTHENTICATED => (Denied, Some(LOGIN)),
+        code::EXHAUSTED if says("space exceeded") => (OutOfMemory, Some(ROOM)),
+        code::EXHAUSTED => (Loading, None),
+        code::UNIMPLEMENTED => (Misconfigured, Some(VERSION)),
+        code::UNAVAILABLE => (ReadOnly, Some(CUT_OFF)),
+        _ => (Refused, None),
     };
     let error = StoreError::new(kind, format!("{server}: {message}"));
-    match advice {
-        Some(advice) => error.advise(advice),
-        None => error,
-    }
+    advice.into_iter().fold(error, StoreError::advise)
 }
 
 /// Its answer is none of etcd's.
 pub(crate) fn strange(server: &str) -> StoreError {
     let text = format!("{server}: it does not speak etcd's protocol");
-    StoreError::new(StoreErrorKind::Misconfigured, text)
+    StoreError::new(Misconfigured, text)
         .advise("check host and port: etcd's clients use port 2379, and `tls=on` if it has TLS")
 }
 
 pub(crate) fn too_old(server: &str, version: &str) -> StoreError {
     let text = format!("{server}: it is etcd {}", escaped(version));
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(VERSION)
+    StoreError::new(Misconfigured, text).advise(VERSION)
 }

@@ -103,7 +103,6 @@ impl EtcdEngine {
     }
 }
 
-/// What one member says.
 pub(crate) struct MemberSaid {
     /// `None`: this user may not know.
     status: Option<StatusReply>,

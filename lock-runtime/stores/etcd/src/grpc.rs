@@ -22,7 +22,6 @@ pub(crate) struct Status {
     pub(crate) message: String,
 }
 
-/// Why a call has no reply.
 #[derive(Clone, Debug)]
 pub(crate) enum CallError {
     /// The connection has ended, or the call.

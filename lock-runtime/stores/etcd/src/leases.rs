@@ -31,7 +31,6 @@ struct Lease {
     asked: Vec<Instant>,
 }
 
-/// What a lease is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LeaseUse {
     Session,
@@ -75,7 +74,6 @@ pub(crate) fn seconds_for(lease: Duration) -> u64 {
 }
 
 impl ClientLeases {
-    /// A lease is asked for now.
     pub(crate) fn ask_for(&self, used: LeaseUse, now: Instant) -> AskedLease {
         let mut asked = self.asked.lock();
         let is_repeated = asked.contains_key(&used);
@@ -143,7 +141,6 @@ impl ClientLeases {
         }
     }
 
-    /// The lease is over.
     pub(crate) fn remove(&self, id: i64) {
         self.granted.lock().remove(&id);
     }

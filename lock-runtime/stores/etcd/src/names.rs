@@ -138,10 +138,7 @@ mod tests {
 
     #[test]
     fn a_key_says_who_asks_for_what() {
-        let owner = Owner {
-            client: ClientId(7),
-            request: 0x2a,
-        };
+        let owner = Owner::new(ClientId(7), 0x2a);
         let kv = |name: String, value: String| StoredKey {
             key: format!("lock/k/{name}").into(),
             value: value.into(),

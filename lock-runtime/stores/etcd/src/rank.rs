@@ -29,7 +29,6 @@ pub(crate) struct OwnDetails {
     pub(crate) window: Option<RevisionWindow>,
 }
 
-/// A child of ours.
 pub(crate) type Own = OwnRequest<Child, OwnDetails>;
 
 impl RankedRequest for Child {

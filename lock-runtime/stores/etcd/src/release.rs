@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lock_store::ordered::{EngineHolds, KeyNode, OrderedEngine};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
-use crate::given_up::GivenUp;
 use crate::names::{self, Child};
 use crate::rank::{Listing, Own};
 use crate::store::{Carried, EtcdEngine};
@@ -21,22 +20,17 @@ const AT_ONCE: usize = 100;
 impl EngineHolds for EtcdEngine {
     async fn release(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Release],
-        given_up: &GivenUp,
     ) -> Carried<Vec<Released>> {
-        let release = |request| self.release_one(live, request, given_up);
+        let release = |request| self.release_one(on, request);
         try_join_all(requests.iter().map(release)).await
     }
 
-    async fn abandon(
-        &self,
-        live: &Arc<Live>,
-        request: &Acquire,
-        given_up: &GivenUp,
-    ) -> Carried<Released> {
+    async fn abandon(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Released> {
+        let live = on.live;
         let claim = &request.claim;
-        let (node, flight) = self.begin(live, claim, given_up).await?;
+        let (node, flight) = self.begin(on, claim).await?;
         let listing = self.list(live, &node).await?;
         let Some(child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
             self.holds.lock().remove(&node, claim.owner);
@@ -51,12 +45,8 @@ impl EngineHolds for EtcdEngine {
     }
 
     /// One round trip: all are looked for together. Who needs a longer lease is written again.
-    async fn renew(
-        &self,
-        live: &Arc<Live>,
-        renewals: &[Renewal],
-        given_up: &GivenUp,
-    ) -> Carried<Vec<Renewed>> {
+    async fn renew(&self, on: &Attempt<'_, Self>, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
+        let live = on.live;
         let asked = self.clock.now();
         let mut renewed = vec![Renewed::Gone; renewals.len()];
         let mut looks = Vec::new();
@@ -78,9 +68,7 @@ impl EngineHolds for EtcdEngine {
             }
         }
         let looked = looks.chunks(AT_ONCE).map(|some| self.look_for(live, some));
-        let moved = moves
-            .iter()
-            .map(|wish| self.move_hold(live, wish, given_up));
+        let moved = moves.iter().map(|wish| self.move_hold(on, wish));
         let (looked, moved) =
             futures_util::future::try_join(try_join_all(looked), try_join_all(moved)).await?;
         let there = looked.into_iter().flatten().chain(moved);
@@ -96,8 +84,9 @@ impl EngineHolds for EtcdEngine {
         Ok(renewed)
     }
 
-    async fn fence(&self, live: &Arc<Live>, claim: &Claim, given_up: &GivenUp) -> Carried<Fenced> {
-        let (node, flight) = self.begin(live, claim, given_up).await?;
+    async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
+        let live = on.live;
+        let (node, flight) = self.begin(on, claim).await?;
         let listing = self.list(live, &node).await?;
         if listing.is_foreign {
             return Ok(Fenced::Conflict);
@@ -128,12 +117,12 @@ impl EngineHolds for EtcdEngine {
     /// The child gets another value, at the same place.
     async fn shrink(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         claim: &Claim,
         permits: u32,
-        given_up: &GivenUp,
     ) -> Carried<Released> {
-        let (node, flight) = self.begin(live, claim, given_up).await?;
+        let live = on.live;
+        let (node, flight) = self.begin(on, claim).await?;
         let listing = self.list(live, &node).await?;
         let mut rest = claim.clone();
         if let Some(part) = &mut rest.permits {
@@ -175,21 +164,17 @@ impl EtcdEngine {
 
     async fn begin(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         claim: &Claim,
-        given_up: &GivenUp,
     ) -> Carried<(KeyNode, Arc<OwnerFlight>)> {
-        let flight = given_up.begin(live, vec![claim.owner]).await?;
+        let &Attempt { live, progress } = on;
+        let flight = progress.begin(live, vec![claim.owner]).await?;
         Ok((self.node(&claim.key), flight))
     }
 
-    async fn release_one(
-        &self,
-        live: &Arc<Live>,
-        request: &Release,
-        given_up: &GivenUp,
-    ) -> Carried<Released> {
-        let (node, flight) = self.begin(live, &request.claim, given_up).await?;
+    async fn release_one(&self, on: &Attempt<'_, Self>, request: &Release) -> Carried<Released> {
+        let live = on.live;
+        let (node, flight) = self.begin(on, &request.claim).await?;
         let child = match self.held(&node, &request.claim) {
             Some(own) => own.child,
             // One whose making had an unknown outcome.
@@ -282,13 +267,9 @@ impl EtcdEngine {
     }
 
     /// Puts a hold under a lease that is long enough.
-    async fn move_hold(
-        &self,
-        live: &Arc<Live>,
-        wish: &RenewalWish<'_>,
-        given_up: &GivenUp,
-    ) -> Carried<bool> {
-        let flight = given_up.begin(live, vec![wish.child.owner]).await?;
+    async fn move_hold(&self, on: &Attempt<'_, Self>, wish: &RenewalWish<'_>) -> Carried<bool> {
+        let &Attempt { live, progress } = on;
+        let flight = progress.begin(live, vec![wish.child.owner]).await?;
         // It may have become smaller meanwhile.
         let own = self.holds.lock().same(&wish.node, &wish.child).cloned();
         let Some(own) = own else {

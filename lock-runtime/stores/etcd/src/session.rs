@@ -18,9 +18,7 @@ use crate::leases::{ClientLeases, LeaseUse};
 use crate::streams;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
 
-/// The client's session.
 pub(crate) struct Session {
-    /// Its connections.
     pub(crate) connecting: Connecting<Live>,
     dialer: Dialer,
     listener: Weak<dyn Listener>,

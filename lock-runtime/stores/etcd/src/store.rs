@@ -1,6 +1,5 @@
 //! [`EtcdEngine`]: what a client's operations have in common.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -40,14 +39,7 @@ impl Deref for EtcdEngine {
     }
 }
 
-impl fmt::Debug for EtcdEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("EtcdEngine");
-        debug.field("server", &self.settings.server);
-        debug.field("namespace", &self.namespace);
-        debug.finish_non_exhaustive()
-    }
-}
+lock_store::show!(EtcdEngine as it: server = it.settings.server, namespace = it.namespace);
 
 /// The reply to an operation, or why there is none.
 pub(crate) type Carried<T> = Result<T, Fault>;

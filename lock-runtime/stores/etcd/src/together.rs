@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lock_store::ordered::{OrderedEngine, text_of};
+use lock_store::ordered::{Attempt, OrderedEngine, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::AskingRequest;
 use crate::base::TokenSource;
 use crate::connection::{Live, is_lease_gone};
-use crate::given_up::GivenUp;
 use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, EtcdEngine, base_of, reads};
@@ -28,12 +27,12 @@ const TRIES: u32 = 4;
 impl EtcdEngine {
     pub(crate) async fn acquire_all(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Acquire],
-        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
+        let &Attempt { live, progress } = on;
         let owners = requests.iter().map(|request| request.claim.owner);
-        let flight = given_up.begin(live, owners.collect()).await?;
+        let flight = progress.begin(live, owners.collect()).await?;
         let sent = self.clock.now();
         let all = requests.iter().map(|request| AskingRequest {
             node: self.node(&request.claim.key),

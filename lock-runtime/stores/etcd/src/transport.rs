@@ -32,11 +32,7 @@ pub(crate) enum Transport {
     },
 }
 
-impl std::fmt::Debug for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Transport")
-    }
-}
+lock_store::show!(Transport);
 
 impl Transport {
     #[cfg(feature = "tls")]
@@ -44,10 +40,7 @@ impl Transport {
         if !settings.wants_tls {
             return Ok(Self::Plain);
         }
-        let plain = match &access.tls {
-            Some(tls) => tls.client_config()?,
-            None => lock_store::Tls::new().client_config()?,
-        };
+        let plain = access.tls.clone().unwrap_or_default().client_config()?;
         let mut calls = rustls::ClientConfig::clone(&plain);
         calls.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Self::Tls {

@@ -32,7 +32,6 @@ struct AnsweredBeat {
     term: u64,
 }
 
-/// The trust in one lease.
 #[derive(Debug)]
 pub(crate) struct LeaseTrust {
     ttl: Duration,

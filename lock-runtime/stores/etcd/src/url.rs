@@ -91,7 +91,6 @@ fn prefix(path: &str) -> Result<String, ConfigError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

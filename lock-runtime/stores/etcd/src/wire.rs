@@ -5,7 +5,6 @@
 
 use prost::{Message, Oneof};
 
-/// The paths of the calls.
 pub(crate) mod path {
     pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
     pub(crate) const PUT: &str = "/etcdserverpb.KV/Put";
@@ -19,75 +18,111 @@ pub(crate) mod path {
     pub(crate) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct Header {
-    #[prost(uint64, tag = "1")]
-    pub(crate) cluster: u64,
-    #[prost(int64, tag = "3")]
-    pub(crate) revision: i64,
-    #[prost(uint64, tag = "4")]
-    pub(crate) raft_term: u64,
+/// Messages, with the kind and the number of each field.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $Name:ident {
+        $($field:ident: $type:ty = ($($kind:tt)*)),* $(,)?
+    })*) => {
+        $($(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Message)]
+        pub(crate) struct $Name {
+            $(#[prost($($kind)*)]
+            pub(crate) $field: $type,)*
+        })*
+    };
 }
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct StoredKey {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(int64, tag = "2")]
-    pub(crate) create_revision: i64,
-    #[prost(int64, tag = "3")]
-    pub(crate) mod_revision: i64,
-    #[prost(bytes = "vec", tag = "5")]
-    pub(crate) value: Vec<u8>,
-    #[prost(int64, tag = "6")]
-    pub(crate) lease: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct RangeRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) end: Vec<u8>,
-    #[prost(int64, tag = "4")]
-    pub(crate) revision: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct RangeReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) kvs: Vec<StoredKey>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct PutRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) value: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) lease: i64,
-}
-
-/// A reply of which only the header is read.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct HeaderReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct DeleteRequest {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct DeleteReply {
-    #[prost(int64, tag = "2")]
-    pub(crate) deleted: i64,
+messages! {
+    Header {
+        cluster: u64 = (uint64, tag = "1"),
+        revision: i64 = (int64, tag = "3"),
+        raft_term: u64 = (uint64, tag = "4"),
+    }
+    StoredKey {
+        key: Vec<u8> = (bytes = "vec", tag = "1"),
+        create_revision: i64 = (int64, tag = "2"),
+        mod_revision: i64 = (int64, tag = "3"),
+        value: Vec<u8> = (bytes = "vec", tag = "5"),
+        lease: i64 = (int64, tag = "6"),
+    }
+    RangeRequest {
+        key: Vec<u8> = (bytes = "vec", tag = "1"),
+        end: Vec<u8> = (bytes = "vec", tag = "2"),
+        revision: i64 = (int64, tag = "4"),
+    }
+    RangeReply {
+        header: Option<Header> = (message, optional, tag = "1"),
+        kvs: Vec<StoredKey> = (message, repeated, tag = "2"),
+    }
+    PutRequest {
+        key: Vec<u8> = (bytes = "vec", tag = "1"),
+        value: Vec<u8> = (bytes = "vec", tag = "2"),
+        lease: i64 = (int64, tag = "3"),
+    }
+    /// A reply of which only the header is read.
+    HeaderReply { header: Option<Header> = (message, optional, tag = "1") }
+    DeleteRequest { key: Vec<u8> = (bytes = "vec", tag = "1") }
+    DeleteReply { deleted: i64 = (int64, tag = "2") }
+    RequestOp { op: Option<Op> = (oneof = "Op", tags = "1, 2, 3") }
+    ReplyOp { done: Option<DoneOp> = (oneof = "DoneOp", tags = "1, 2, 3") }
+    /// A condition: always that a number is equal to this.
+    Compare {
+        target: i32 = (int32, tag = "2"),
+        key: Vec<u8> = (bytes = "vec", tag = "3"),
+        number: Option<Number> = (oneof = "Number", tags = "5, 6"),
+        end: Vec<u8> = (bytes = "vec", tag = "64"),
+    }
+    Txn {
+        compare: Vec<Compare> = (message, repeated, tag = "1"),
+        success: Vec<RequestOp> = (message, repeated, tag = "2"),
+        failure: Vec<RequestOp> = (message, repeated, tag = "3"),
+    }
+    TxnReply {
+        header: Option<Header> = (message, optional, tag = "1"),
+        succeeded: bool = (bool, tag = "2"),
+        replies: Vec<ReplyOp> = (message, repeated, tag = "3"),
+    }
+    LeaseGrant { seconds: i64 = (int64, tag = "1"), id: i64 = (int64, tag = "2") }
+    LeaseReply {
+        header: Option<Header> = (message, optional, tag = "1"),
+        id: i64 = (int64, tag = "2"),
+        seconds: i64 = (int64, tag = "3"),
+    }
+    /// To prolong a lease, or to end it.
+    LeaseId { id: i64 = (int64, tag = "1") }
+    WatchRequest { kind: Option<WatchKind> = (oneof = "WatchKind", tags = "1, 2") }
+    WatchCreate {
+        key: Vec<u8> = (bytes = "vec", tag = "1"),
+        end: Vec<u8> = (bytes = "vec", tag = "2"),
+        start: i64 = (int64, tag = "3"),
+        filters: Vec<i32> = (int32, repeated, tag = "5"),
+        id: i64 = (int64, tag = "7"),
+    }
+    WatchCancel { id: i64 = (int64, tag = "1") }
+    WatchReply {
+        id: i64 = (int64, tag = "2"),
+        canceled: bool = (bool, tag = "4"),
+        compact_revision: i64 = (int64, tag = "5"),
+        reason: String = (string, tag = "6"),
+        events: Vec<WatchEvent> = (message, repeated, tag = "11"),
+    }
+    WatchEvent { kv: Option<StoredKey> = (message, optional, tag = "2") }
+    StatusRequest {}
+    StatusReply {
+        header: Option<Header> = (message, optional, tag = "1"),
+        version: String = (string, tag = "2"),
+        size: i64 = (int64, tag = "3"),
+        leader: u64 = (uint64, tag = "4"),
+    }
+    /// Asks for all alarms.
+    AlarmRequest {}
+    AlarmReply { alarms: Vec<Alarm> = (message, repeated, tag = "2") }
+    Alarm { kind: i32 = (int32, tag = "2") }
+    AuthenticateRequest {
+        name: String = (string, tag = "1"),
+        password: String = (string, tag = "2"),
+    }
+    AuthenticateReply { token: String = (string, tag = "2") }
 }
 
 #[derive(Clone, PartialEq, Eq, Oneof)]
@@ -100,12 +135,6 @@ pub(crate) enum Op {
     Delete(DeleteRequest),
 }
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct RequestOp {
-    #[prost(oneof = "Op", tags = "1, 2, 3")]
-    pub(crate) op: Option<Op>,
-}
-
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub(crate) enum DoneOp {
     #[prost(message, tag = "1")]
@@ -116,27 +145,8 @@ pub(crate) enum DoneOp {
     Delete(DeleteReply),
 }
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct ReplyOp {
-    #[prost(oneof = "DoneOp", tags = "1, 2, 3")]
-    pub(crate) done: Option<DoneOp>,
-}
-
-/// A condition: always that a number is equal to this.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct Compare {
-    #[prost(int32, tag = "2")]
-    target: i32,
-    #[prost(bytes = "vec", tag = "3")]
-    key: Vec<u8>,
-    #[prost(oneof = "Number", tags = "5, 6")]
-    number: Option<Number>,
-    #[prost(bytes = "vec", tag = "64")]
-    end: Vec<u8>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Oneof)]
-enum Number {
+pub(crate) enum Number {
     #[prost(int64, tag = "5")]
     CreateRevision(i64),
     #[prost(int64, tag = "6")]
@@ -146,148 +156,12 @@ enum Number {
 const CREATE: i32 = 1;
 const MOD: i32 = 2;
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct Txn {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) compare: Vec<Compare>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) success: Vec<RequestOp>,
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) failure: Vec<RequestOp>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct TxnReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(bool, tag = "2")]
-    pub(crate) succeeded: bool,
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) replies: Vec<ReplyOp>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct LeaseGrant {
-    #[prost(int64, tag = "1")]
-    pub(crate) seconds: i64,
-    #[prost(int64, tag = "2")]
-    pub(crate) id: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct LeaseReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(int64, tag = "2")]
-    pub(crate) id: i64,
-    #[prost(int64, tag = "3")]
-    pub(crate) seconds: i64,
-}
-
-/// To prolong a lease, or to end it.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct LeaseId {
-    #[prost(int64, tag = "1")]
-    pub(crate) id: i64,
-}
-
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub(crate) enum WatchKind {
     #[prost(message, tag = "1")]
     Create(WatchCreate),
     #[prost(message, tag = "2")]
     Cancel(WatchCancel),
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct WatchRequest {
-    #[prost(oneof = "WatchKind", tags = "1, 2")]
-    pub(crate) kind: Option<WatchKind>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct WatchCreate {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) end: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) start: i64,
-    #[prost(int32, repeated, tag = "5")]
-    pub(crate) filters: Vec<i32>,
-    #[prost(int64, tag = "7")]
-    pub(crate) id: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct WatchCancel {
-    #[prost(int64, tag = "1")]
-    pub(crate) id: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct WatchReply {
-    #[prost(int64, tag = "2")]
-    pub(crate) id: i64,
-    #[prost(bool, tag = "4")]
-    pub(crate) canceled: bool,
-    #[prost(int64, tag = "5")]
-    pub(crate) compact_revision: i64,
-    #[prost(string, tag = "6")]
-    pub(crate) reason: String,
-    #[prost(message, repeated, tag = "11")]
-    pub(crate) events: Vec<WatchEvent>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct WatchEvent {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) kv: Option<StoredKey>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct StatusRequest {}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct StatusReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
-    #[prost(string, tag = "2")]
-    pub(crate) version: String,
-    #[prost(int64, tag = "3")]
-    pub(crate) size: i64,
-    #[prost(uint64, tag = "4")]
-    pub(crate) leader: u64,
-}
-
-/// Asks for all alarms.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct AlarmRequest {}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct AlarmReply {
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) alarms: Vec<Alarm>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(crate) struct Alarm {
-    #[prost(int32, tag = "2")]
-    pub(crate) kind: i32,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct AuthenticateRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) password: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct AuthenticateReply {
-    #[prost(string, tag = "2")]
-    pub(crate) token: String,
 }
 
 /// The key was made by this revision. Zero: it is not there.

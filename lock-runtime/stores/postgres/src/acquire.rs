@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, backoff};
-use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue};
+use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue, Replied};
 use tokio_postgres::Row;
 
 use crate::batch::Batched;
@@ -12,7 +12,7 @@ use crate::news::Told;
 use crate::rows::{AcquireFields, Read, Values, holder_of, micros, of_micros, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{StatementReply, Together};
+use crate::together::Together;
 
 /// This long after its end, a lease is over for sure.
 const LEASE_IS_OVER: Duration = Duration::from_millis(1);
@@ -30,7 +30,7 @@ impl Batched for Acquire {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> StatementReply<Vec<Acquired>> {
+    ) -> Replied<Vec<Acquired>> {
         store.acquire_many(&requests, by).await
     }
 }
@@ -44,11 +44,7 @@ fn queue(request: &Acquire) -> i32 {
 }
 
 impl PostgresStore {
-    pub(crate) async fn acquire_one(
-        &self,
-        request: Acquire,
-        by: Instant,
-    ) -> StatementReply<Acquired> {
+    pub(crate) async fn acquire_one(&self, request: Acquire, by: Instant) -> Replied<Acquired> {
         if request.queue == Queue::Join {
             self.note_wait();
         }
@@ -78,11 +74,7 @@ impl PostgresStore {
 
     /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
     /// may undo it: the row is not kept from others until it is on disk.
-    async fn acquire_many(
-        &self,
-        requests: &[Acquire],
-        by: Instant,
-    ) -> StatementReply<Vec<Acquired>> {
+    async fn acquire_many(&self, requests: &[Acquire], by: Instant) -> Replied<Vec<Acquired>> {
         let all = requests.iter();
         let parts = all.clone().map(|one| part(&one.claim));
         let name = requests.first().map(|one| self.name(&one.claim.key));

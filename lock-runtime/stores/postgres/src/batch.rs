@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Instant};
+use lock_store::{Answer, Failure, Instant, Replied};
 
 use crate::errors::contended;
 use crate::statement::LINK;
 use crate::store::PostgresStore;
-use crate::together::{StatementReply, Together};
+use crate::together::Together;
 
 /// How soon after its time a statement has an end.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ pub(crate) trait Batched: Sized + Send + 'static {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> impl Future<Output = StatementReply<Vec<Self::Replied>>> + Send;
+    ) -> impl Future<Output = Replied<Vec<Self::Replied>>> + Send;
 }
 
 impl PostgresStore {
@@ -40,7 +40,7 @@ impl PostgresStore {
         name: Vec<u8>,
         request: R,
         by: Instant,
-    ) -> StatementReply<R::Replied> {
+    ) -> Replied<R::Replied> {
         let clock = &self.pool.clock;
         let mut place = R::together(self).join(&name, request, by);
         if place.begins

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Finished, FoundHolder, Hears, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockFound, LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    Asked, Capabilities, ClientId, ClientMessage, Finished, Hears, Instant, Link, Logged,
     ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
 use tokio::task::JoinSet;
@@ -14,85 +12,19 @@ use tokio::task::JoinSet;
 use crate::migrate::migrate;
 use crate::news::News;
 use crate::statement::LINK;
-use crate::statement::{Param, Statement, owner};
+use crate::statement::Statement;
 use crate::store::{PostgresStore, SLACK, notification};
 
 /// How much later than an attempt to connect its caller gives up.
 const MOMENT: Duration = Duration::from_millis(100);
 
 impl Store for PostgresStore {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(self.acquire_one(request, by))
-    }
-
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(self.renew_holds(holds, by))
-    }
-
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(self.acquire_together(requests, by))
-    }
-
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(self.fence_hold(claim, by))
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(self.release_holds(requests, by))
-    }
-
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.shrink_hold(claim, permits, by))
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.abandon_request(request, by))
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(self.inspect_lock(key, by))
-    }
-
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(self.list_holders(key, by))
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.force_free(key, by))
-    }
-
-    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        Box::pin(self.ask_rate(request, by))
-    }
-
-    fn latch_set(
-        &self,
-        call: LatchCall,
-        count: u32,
-        ttl: Duration,
-        by: Instant,
-    ) -> StoreFuture<'_, LatchSet> {
-        Box::pin(self.latch_sets(call, count, ttl, by))
-    }
-
-    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
-        Box::pin(self.latch_counts(call, by))
-    }
-
-    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
-        let params = vec![Param::bytes(self.name(&key))];
-        Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_look($1)", params, by))
-    }
-
-    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
-        self.note_wait();
-        let name = Param::bytes(self.name(&place.key));
-        let params = vec![name, Param::bytes(owner(place.owner))];
-        Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_wait($1, $2)", params, by))
-    }
-
-    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(self.latch_leaves(place, by))
+    lock_store::boxed! {
+        acquire: acquire_one, renew: renew_holds, acquire_all: acquire_together, fence: fence_hold,
+        release: release_holds, shrink: shrink_hold, abandon: abandon_request,
+        inspect: inspect_lock, holders: list_holders, force_release: force_free, rate: ask_rate,
+        latch_set: latch_sets, latch_count_down: latch_counts, latch_look: latch_looks,
+        latch_wait: latch_waits, latch_leave: latch_leaves,
     }
 
     fn capabilities(&self) -> Capabilities {

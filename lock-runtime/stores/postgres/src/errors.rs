@@ -125,10 +125,7 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     let (kind, advice) = meaning(db);
     let said = escaped(&secrets::strip(db.message()));
     let error = StoreError::new(kind, format!("{server}: {said} ({code})"));
-    match advice {
-        Some(advice) => error.advise(advice),
-        None => error,
-    }
+    advice.into_iter().fold(error, StoreError::advise)
 }
 
 /// What went wrong without a word of the database.

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use lock_store::rules::PassLog;
 use lock_store::{
-    Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState,
-    RateRequest, Rated,
+    Answer, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
+    RateRequest, Rated, Replied,
 };
 
 use crate::rows::{Read, Values, micros, nanos, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, one};
-
-type Replied<T> = Result<Answer<T>, Failure>;
 
 fn count(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -127,14 +125,18 @@ impl PostgresStore {
         Ok(Answer::new(counted, answer.link))
     }
 
-    pub(crate) async fn latch_looks(
-        &self,
-        sql: &'static str,
-        params: Vec<Param>,
-        by: Instant,
-    ) -> Replied<LatchFound> {
-        let read = one(|row| found(&row), || LatchFound::NotSet);
-        self.call(by, Statement::new(sql, params), read).await
+    pub(crate) async fn latch_looks(&self, key: LockKey, by: Instant) -> Replied<LatchFound> {
+        let params = vec![Param::bytes(self.name(&key))];
+        let look = Statement::new("SELECT * FROM lock_store.latch_look($1)", params);
+        self.call(by, look, one(found, || LatchFound::NotSet)).await
+    }
+
+    pub(crate) async fn latch_waits(&self, place: LatchCall, by: Instant) -> Replied<LatchFound> {
+        self.note_wait();
+        let name = Param::bytes(self.name(&place.key));
+        let params = vec![name, Param::bytes(owner(place.owner))];
+        let wait = Statement::new("SELECT * FROM lock_store.latch_wait($1, $2)", params);
+        self.call(by, wait, one(found, || LatchFound::NotSet)).await
     }
 
     pub(crate) async fn latch_leaves(&self, place: LatchCall, by: Instant) -> Replied<()> {
@@ -147,7 +149,7 @@ impl PostgresStore {
     }
 }
 
-fn found(row: &Values<'_>) -> Read<LatchFound> {
+fn found(row: Values<'_>) -> Read<LatchFound> {
     Ok(match row.get::<i32>("code")? {
         0 => LatchFound::NotSet,
         1 => {

@@ -2,7 +2,7 @@
 
 use lock_store::{
     Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Permits,
-    Queue, Release, Released, Renewal, Renewed,
+    Queue, Release, Released, Renewal, Renewed, Replied,
 };
 use tokio_postgres::Row;
 
@@ -11,9 +11,7 @@ use crate::news::Told;
 use crate::rows::{EndFields, Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
-use crate::together::{StatementReply, Together};
-
-type Done<T> = StatementReply<T>;
+use crate::together::Together;
 
 impl Batched for Release {
     type Replied = Released;
@@ -26,7 +24,7 @@ impl Batched for Release {
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> StatementReply<Vec<Released>> {
+    ) -> Replied<Vec<Released>> {
         store.release_many(&requests, by).await
     }
 }
@@ -61,7 +59,7 @@ impl PostgresStore {
         &self,
         requests: Vec<Acquire>,
         by: Instant,
-    ) -> Done<AcquiredAll> {
+    ) -> Replied<AcquiredAll> {
         let all = requests.iter();
         let statement = Statement::new(
             "SELECT code, at, granted, told, tokens \
@@ -81,7 +79,11 @@ impl PostgresStore {
         Ok(self.notify_all(answer.await?))
     }
 
-    pub(crate) async fn renew_holds(&self, holds: Vec<Renewal>, by: Instant) -> Done<Vec<Renewed>> {
+    pub(crate) async fn renew_holds(
+        &self,
+        holds: Vec<Renewal>,
+        by: Instant,
+    ) -> Replied<Vec<Renewed>> {
         let all = holds.iter();
         let parts = all.clone().map(|hold| part(&hold.claim));
         let names = all.clone().map(|hold| self.name(&hold.claim.key));
@@ -116,7 +118,7 @@ impl PostgresStore {
         self.call(by, statement, read).await
     }
 
-    pub(crate) async fn fence_hold(&self, claim: Claim, by: Instant) -> Done<Fenced> {
+    pub(crate) async fn fence_hold(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let params = of_claim(self.name(&claim.key), &claim);
         let statement = Statement::new("SELECT lock_store.fence($1, $2, $3, $4) AS token", params);
         let read = |row: Values<'_>| {
@@ -133,7 +135,7 @@ impl PostgresStore {
         &self,
         mut requests: Vec<Release>,
         by: Instant,
-    ) -> Done<Vec<Released>> {
+    ) -> Replied<Vec<Released>> {
         if requests.len() == 1
             && let Some(request) = requests.pop()
         {
@@ -144,7 +146,7 @@ impl PostgresStore {
         self.release_many(&requests, by).await
     }
 
-    async fn release_many(&self, requests: &[Release], by: Instant) -> Done<Vec<Released>> {
+    async fn release_many(&self, requests: &[Release], by: Instant) -> Replied<Vec<Released>> {
         if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
@@ -192,7 +194,7 @@ impl PostgresStore {
         sql: &'static str,
         params: Vec<Param>,
         by: Instant,
-    ) -> Done<Released> {
+    ) -> Replied<Released> {
         let none = || (Released::NotHeld, Told::new());
         let answer = self.call(by, Statement::new(sql, params), one(ended, none));
         let answer = answer.await?;
@@ -204,20 +206,24 @@ impl PostgresStore {
         claim: Claim,
         permits: u32,
         by: Instant,
-    ) -> Done<Released> {
+    ) -> Replied<Released> {
         let mut params = of_claim(self.name(&claim.key), &claim);
         params.push(Param::Int(Some(i32::try_from(permits).unwrap_or(i32::MAX))));
         let sql = "SELECT lock_store.shrink($1, $2, $3, $4, $5) AS it";
         self.end_claim(sql, params, by).await
     }
 
-    pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Done<Released> {
+    pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT lock_store.abandon($1, $2, $3, $4) AS it";
         self.end_claim(sql, params, by).await
     }
 
-    pub(crate) async fn inspect_lock(&self, key: LockKey, by: Instant) -> Done<Option<LockFound>> {
+    pub(crate) async fn inspect_lock(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Replied<Option<LockFound>> {
         let statement = Statement::new(
             "SELECT code, holder, permits, remaining, holders, waiting, taken, of_all \
              FROM lock_store.inspect($1)",
@@ -231,7 +237,7 @@ impl PostgresStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Done<Option<Vec<FoundHolder>>> {
+    ) -> Replied<Option<Vec<FoundHolder>>> {
         let statement = Statement::new(
             "SELECT code, owners, shares FROM lock_store.holders($1)",
             vec![Param::bytes(self.name(&key))],
@@ -240,7 +246,7 @@ impl PostgresStore {
             .await
     }
 
-    pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
+    pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Replied<Option<bool>> {
         let statement = Statement::new(
             "SELECT lock_store.force_release($1) AS it",
             vec![Param::bytes(self.name(&key))],

@@ -222,16 +222,12 @@ impl Hearer {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_written_is_read() {
-        let owner = Owner {
-            client: ClientId(u128::MAX - 7),
-            request: u64::MAX - 1,
-        };
+        let owner = Owner::new(ClientId(u128::MAX - 7), u64::MAX - 1);
         let told = |message| News::Told {
             namespace: "shöp".to_owned(),
             message,

@@ -1,6 +1,5 @@
 //! [`Pool`]: a client's connections, opened when they are needed.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,11 +81,7 @@ fn needs_an_operator(error: &StoreError) -> bool {
     )
 }
 
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&self.settings.server).finish()
-    }
-}
+lock_store::show!(Pool as it: server = it.settings.server);
 
 impl Pool {
     pub(crate) fn new(settings: Settings, clock: Clock, hearer: Hearer) -> Arc<Self> {

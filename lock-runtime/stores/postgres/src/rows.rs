@@ -121,10 +121,10 @@ pub(crate) fn unsigned(number: i64) -> u64 {
 pub(crate) fn owner_of(bytes: &[u8]) -> Option<Owner> {
     let (client, rest) = bytes.split_first_chunk::<16>()?;
     let (request, _) = rest.split_first_chunk::<8>()?;
-    Some(Owner {
-        client: ClientId(u128::from_be_bytes(*client)),
-        request: u64::from_be_bytes(*request),
-    })
+    Some(Owner::new(
+        ClientId(u128::from_be_bytes(*client)),
+        u64::from_be_bytes(*request),
+    ))
 }
 
 pub(crate) fn is_kept(owner: &[u8]) -> bool {

@@ -1,13 +1,12 @@
 //! [`PostgresStore`]: a client's handle to its connections.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner,
-    Release, Released, StoreError, StoreErrorKind, SweepingMap,
+    Release, Released, Replied, StoreError, StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::{Error, Row};
@@ -54,14 +53,7 @@ pub(crate) struct PostgresStore {
     pub(crate) releasing: Together<Release, Released>,
 }
 
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("PostgresStore");
-        debug.field("server", &self.server());
-        debug.field("namespace", &self.namespace);
-        debug.finish_non_exhaustive()
-    }
-}
+lock_store::show!(PostgresStore as it: server = it.server(), namespace = it.namespace);
 
 impl PostgresStore {
     /// The name of a lock, a latch or a bucket in the tables.
@@ -83,7 +75,7 @@ impl PostgresStore {
         by: Instant,
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-    ) -> Result<Answer<T>, Failure> {
+    ) -> Replied<T> {
         let value = self.carry_out(by, &statement, read, false).await?;
         Ok(Answer::new(value, LINK))
     }
@@ -95,7 +87,7 @@ impl PostgresStore {
         by: Instant,
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-    ) -> Result<Answer<T>, Failure> {
+    ) -> Replied<T> {
         let value = self.carry_out(by, &statement, read, true).await?;
         Ok(Answer::new(value, LINK))
     }

@@ -3,13 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lock_store::{Answer, Failure, Instant, Mutex};
+use lock_store::{Instant, Mutex, Replied};
 use tokio::sync::oneshot;
 
 /// At most this many go as one statement: a commit of more takes too long.
 const AT_ONCE: usize = 64;
 
-pub(crate) type StatementReply<T> = Result<Answer<T>, Failure>;
 type Line<R, T> = VecDeque<JoinedRequest<R, T>>;
 
 /// The requests of one kind that wait, by their key's name. A name that is there has a statement
@@ -23,7 +22,7 @@ pub(crate) struct JoinedRequest<R, T> {
     number: u64,
     pub(crate) request: R,
     pub(crate) by: Instant,
-    pub(crate) reply: oneshot::Sender<StatementReply<T>>,
+    pub(crate) reply: oneshot::Sender<Replied<T>>,
 }
 
 /// A request that waits. Dropped before it was sent, it is not sent.
@@ -31,7 +30,7 @@ pub(crate) struct Seat<'s, R, T> {
     together: &'s Together<R, T>,
     name: &'s [u8],
     number: u64,
-    pub(crate) replied: oneshot::Receiver<StatementReply<T>>,
+    pub(crate) replied: oneshot::Receiver<Replied<T>>,
     /// Nobody has a statement under way: this one begins it.
     pub(crate) begins: bool,
 }

@@ -1,6 +1,5 @@
 //! [`Transport`]: a connection in plain or over TLS, and what comes over it.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -22,11 +21,7 @@ pub(crate) enum Transport {
     Tls(MakeRustlsConnect),
 }
 
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Transport")
-    }
-}
+lock_store::show!(Transport);
 
 type Polled = Poll<Option<Result<AsyncMessage, Error>>>;
 

@@ -4,9 +4,8 @@ use std::slice;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    FoundHolder, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockFound, LockKey,
-    Logged, Namespace, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
+    Acquire, Acquired, AcquiredAll, Asked, Capabilities, ClientId, ClientMessage, Instant,
+    LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Logged, Namespace, ServerHealth,
     Store, StoreFuture,
 };
 
@@ -16,6 +15,12 @@ use crate::servers::Servers;
 use crate::store::RedisStore;
 
 impl Store for RedisStore {
+    lock_store::boxed! {
+        renew: renew_batch, fence: fence_now, release: release_batch, shrink: shrink_to,
+        abandon: abandon_request, inspect: inspect_now, holders: holders_now,
+        force_release: force_release_now, rate: take_tokens, ping: ping_servers,
+    }
+
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move { self.acquire_one(&request, by).await })
     }
@@ -24,44 +29,8 @@ impl Store for RedisStore {
         Box::pin(async move { self.acquire_together(&requests, by).await })
     }
 
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(self.renew_batch(holds, by))
-    }
-
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(self.fence_now(claim, by))
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(self.release_batch(requests, by))
-    }
-
-    fn shrink(&self, claim: Claim, rest: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.shrink_to(claim, rest, by))
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.abandon_request(request, by))
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(self.inspect_now(key, by))
-    }
-
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(self.holders_now(key, by))
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.force_release_now(key, by))
-    }
-
     fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {
         Box::pin(layouts::lock_of_another_layout(self, key, by))
-    }
-
-    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        Box::pin(self.take_tokens(request, by))
     }
 
     fn latch_set(
@@ -96,10 +65,6 @@ impl Store for RedisStore {
 
     fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
         forget_unused_views(slice::from_ref(self), has_any)
-    }
-
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(self.ping_servers(by))
     }
 
     fn await_connection(&self, by: Instant) -> Asked<'_, ()> {

@@ -215,10 +215,7 @@ mod tests {
     #[test]
     fn without_such_a_client_the_key_is_left_alone_seldom_and_in_the_empty_namespace_only() {
         let start = Instant::now();
-        let ours = Holder::Owner(Owner {
-            client: ClientId(1),
-            request: 1,
-        });
+        let ours = Holder::Owner(Owner::new(ClientId(1), 1));
         for is_shared in [true, false] {
             let pollers = Pollers::default();
             pollers.busy(&key(), ours, is_shared, start);

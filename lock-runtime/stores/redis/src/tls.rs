@@ -1,6 +1,5 @@
 //! [`Connector`]: the client's side of every handshake.
 
-use std::fmt;
 use std::sync::Arc;
 
 use lock_store::{ConfigError, Tls};
@@ -17,11 +16,7 @@ use tokio_rustls::client::TlsStream;
 #[derive(Clone)]
 pub(crate) struct Connector(TlsConnector);
 
-impl fmt::Debug for Connector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
-    }
-}
+lock_store::show!(Connector);
 
 impl Connector {
     pub(crate) fn new(tls: &Tls) -> Result<Self, ConfigError> {

@@ -120,7 +120,6 @@ fn refuse_shared(number: u64, path: &Path) -> Result<(), ConfigError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use std::fs;
 

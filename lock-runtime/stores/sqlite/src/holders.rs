@@ -14,10 +14,10 @@ pub(crate) type Sessions = HashMap<Owner, i64>;
 pub(crate) fn owner_of(row: &Row<'_>) -> rusqlite::Result<Owner> {
     let client: [u8; 16] = row.get("client")?;
     let request: i64 = row.get("request")?;
-    Ok(Owner {
-        client: ClientId(u128::from_be_bytes(client)),
-        request: request.cast_unsigned(),
-    })
+    Ok(Owner::new(
+        ClientId(u128::from_be_bytes(client)),
+        request.cast_unsigned(),
+    ))
 }
 
 /// The columns `client` and `request`.
@@ -42,16 +42,11 @@ fn hold_of(row: &Row<'_>) -> rusqlite::Result<(HoldId, HeldPart, Option<i64>)> {
 
 /// The holds that have not ended. Deletes the others.
 pub(crate) fn load(step: &mut Step<'_>, name: &str) -> rusqlite::Result<(Holders, Sessions)> {
-    let mut rows = step
-        .rows
-        .prepare_cached("SELECT * FROM hold WHERE name = ?1")?;
-    let rows = rows.query_map([name], hold_of)?;
-    let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut rows = step.list("SELECT * FROM hold WHERE name = ?1", [name], hold_of)?;
     let now = Instant::from_nanos(step.now);
     if rows.iter().any(|(_, hold, _)| hold.expires <= now) {
-        step.rows
-            .prepare_cached("DELETE FROM hold WHERE name = ?1 AND ends <= ?2")?
-            .execute(params![name, step.now])?;
+        let sql = "DELETE FROM hold WHERE name = ?1 AND ends <= ?2";
+        step.execute(sql, params![name, step.now])?;
         rows.retain(|(_, hold, _)| hold.expires > now);
     }
     let sessions: BTreeSet<i64> = rows.iter().filter_map(|(_, _, session)| *session).collect();
@@ -77,29 +72,24 @@ pub(crate) fn save(
 ) -> rusqlite::Result<()> {
     let capacity = holders.capacity();
     if capacity != before.capacity() && capacity.is_some() && !before.is_empty() {
-        step.rows
-            .prepare_cached("UPDATE hold SET capacity = ?2 WHERE name = ?1")?
-            .execute(params![name, capacity])?;
+        let sql = "UPDATE hold SET capacity = ?2 WHERE name = ?1";
+        step.execute(sql, params![name, capacity])?;
     }
     for (HoldId { owner, kept }, hold) in holders.changes(before) {
         let (client, request) = columns(owner);
         let Some(HeldPart { permits, expires }) = hold else {
-            step.rows
-                .prepare_cached(
-                    "DELETE FROM hold
-                     WHERE name = ?1 AND client = ?2 AND request = ?3 AND kept = ?4",
-                )?
-                .execute(params![name, client, request, kept])?;
+            step.execute(
+                "DELETE FROM hold WHERE name = ?1 AND client = ?2 AND request = ?3 AND kept = ?4",
+                params![name, client, request, kept],
+            )?;
             continue;
         };
         let session = sessions.get(&owner).copied().unwrap_or(step.session);
-        step.rows
-            .prepare_cached(
-                "INSERT OR REPLACE INTO hold (
-                    name, client, request, kept, session, permits, capacity, ends
-                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )?
-            .execute(params![
+        step.execute(
+            "INSERT OR REPLACE INTO hold (
+                name, client, request, kept, session, permits, capacity, ends
+             ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
                 name,
                 client,
                 request,
@@ -108,7 +98,8 @@ pub(crate) fn save(
                 permits.map(|permits| permits.count),
                 permits.and(capacity),
                 expires.as_nanos(),
-            ])?;
+            ],
+        )?;
     }
     Ok(())
 }

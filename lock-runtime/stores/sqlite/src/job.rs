@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lock_store::{Answer, Failure, Instant};
+use lock_store::{Answer, Failure, Instant, Replied};
 use tokio::sync::oneshot;
 
 use crate::mailbox::LINK;
@@ -37,7 +37,7 @@ pub(crate) struct Call<T, V> {
     pub(crate) verb: V,
     pub(crate) by: Instant,
     pub(crate) begun: Begun,
-    pub(crate) reply: oneshot::Sender<Result<Answer<T>, Failure>>,
+    pub(crate) reply: oneshot::Sender<Replied<T>>,
     pub(crate) value: Option<T>,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::rules::{LatchRecord, StoredLatch};
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use lock_store::{Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Owner};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::holders::{self, columns, owner_of};
 use crate::machine::nanos;
@@ -13,24 +13,20 @@ use crate::step::Step;
 
 /// True if the key is a latch. No lock can be taken on it.
 pub(crate) fn is_there(step: &Step<'_>, name: &str) -> rusqlite::Result<bool> {
-    step.rows
-        .prepare_cached("SELECT 1 FROM latch WHERE name = ?1 AND ends > ?2")?
-        .exists(params![name, step.now])
+    let sql = "SELECT 1 FROM latch WHERE name = ?1 AND ends > ?2";
+    step.exists(sql, params![name, step.now])
 }
 
 fn load(step: &Step<'_>, name: &str) -> rusqlite::Result<Option<StoredLatch>> {
-    let mut latch = step.rows.prepare_cached(
-        "SELECT count, generation, opened, ends FROM latch WHERE name = ?1 AND ends > ?2",
-    )?;
-    let latch = latch.query_row(params![name, step.now], |row| {
+    let sql = "SELECT count, generation, opened, ends FROM latch WHERE name = ?1 AND ends > ?2";
+    step.find(sql, params![name, step.now], |row| {
         Ok(StoredLatch {
             count: row.get(0)?,
             generation: row.get::<_, i64>(1)?.cast_unsigned(),
             opened: row.get::<_, i64>(2)?.cast_unsigned(),
             expires: Instant::from_nanos(row.get(3)?),
         })
-    });
-    latch.optional()
+    })
 }
 
 /// True if the key is a held lock, which no latch can be.
@@ -41,40 +37,37 @@ fn is_lock(step: &mut Step<'_>, name: &str) -> rusqlite::Result<bool> {
 
 fn record(step: &Step<'_>, name: &str, call: &LatchCall) -> rusqlite::Result<LatchRecord> {
     let (client, request) = columns(call.owner);
-    let mut left = step.rows.prepare_cached(
-        "SELECT left FROM call WHERE name = ?1 AND client = ?2 AND request = ?3 AND ends > ?4",
-    )?;
-    let left = left.query_row(params![name, client, request, step.now], |row| row.get(0));
+    let sql =
+        "SELECT left FROM call WHERE name = ?1 AND client = ?2 AND request = ?3 AND ends > ?4";
+    let with = params![name, client, request, step.now];
     Ok(LatchRecord {
         latch: load(step, name)?,
-        left: left.optional()?,
+        left: step.find(sql, with, |row| row.get(0))?,
         micros: step.micros,
     })
 }
 
 /// Writes what a call has changed.
 fn save(step: &Step<'_>, name: &str, call: &LatchCall, latch: StoredLatch) -> rusqlite::Result<()> {
-    step.rows
-        .prepare_cached(
-            "INSERT OR REPLACE INTO latch (name, count, generation, opened, ends)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
+    let (generation, opened) = (latch.generation.cast_signed(), latch.opened.cast_signed());
+    step.execute(
+        "INSERT OR REPLACE INTO latch (name, count, generation, opened, ends)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
             name,
             latch.count,
-            latch.generation.cast_signed(),
-            latch.opened.cast_signed(),
+            generation,
+            opened,
             latch.expires.as_nanos()
-        ])?;
+        ],
+    )?;
     let (client, request) = columns(call.owner);
     let ends = step.now.saturating_add(nanos(CALL_REMEMBERED));
-    step.rows
-        .prepare_cached(
-            "INSERT OR REPLACE INTO call (name, client, request, left, ends)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![name, client, request, latch.count, ends])?;
-    Ok(())
+    step.execute(
+        "INSERT OR REPLACE INTO call (name, client, request, left, ends)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![name, client, request, latch.count, ends],
+    )
 }
 
 pub(crate) fn set(
@@ -115,16 +108,11 @@ pub(crate) fn count_down(
 
 /// Takes out all places, and tells their clients which generation has opened.
 fn notify_latch_waiters(step: &mut Step<'_>, name: &str, generation: u64) -> rusqlite::Result<()> {
-    let mut places = step.rows.prepare_cached(
-        "SELECT client, request, session FROM latch_place WHERE name = ?1 AND ends > ?2",
-    )?;
-    let places = places.query_map(params![name, step.now], |row| {
+    let sql = "SELECT client, request, session FROM latch_place WHERE name = ?1 AND ends > ?2";
+    let places = step.list(sql, params![name, step.now], |row| {
         Ok((owner_of(row)?, row.get("session")?))
     })?;
-    let places = places.collect::<rusqlite::Result<Vec<(Owner, i64)>>>()?;
-    step.rows
-        .prepare_cached("DELETE FROM latch_place WHERE name = ?1")?
-        .execute([name])?;
+    step.execute("DELETE FROM latch_place WHERE name = ?1", [name])?;
     for (owner, session) in places {
         if step.check_alive(session)? {
             step.notify_granted(session, owner, Some(generation));
@@ -152,20 +140,17 @@ pub(crate) fn wait(step: &mut Step<'_>, name: &str, owner: Owner) -> rusqlite::R
     if StoredLatch::takes_waiters(load(step, name)?) {
         let (client, request) = columns(owner);
         let ends = step.now.saturating_add(nanos(QUEUE_TTL));
-        step.rows
-            .prepare_cached(
-                "INSERT OR REPLACE INTO latch_place (name, client, request, session, ends)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![name, client, request, step.session, ends])?;
+        step.execute(
+            "INSERT OR REPLACE INTO latch_place (name, client, request, session, ends)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![name, client, request, step.session, ends],
+        )?;
     }
     state(step, name)
 }
 
 pub(crate) fn leave(step: &Step<'_>, name: &str, owner: Owner) -> rusqlite::Result<()> {
     let (client, request) = columns(owner);
-    step.rows
-        .prepare_cached("DELETE FROM latch_place WHERE name = ?1 AND client = ?2 AND request = ?3")?
-        .execute(params![name, client, request])?;
-    Ok(())
+    let sql = "DELETE FROM latch_place WHERE name = ?1 AND client = ?2 AND request = ?3";
+    step.execute(sql, params![name, client, request])
 }

@@ -4,7 +4,7 @@ use lock_store::rules::next_token;
 use lock_store::rules::{self, Holders, LockRecord, Waiting};
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Acquired, AcquiredAll, Instant, Owner, Queue};
-use rusqlite::{OptionalExtension as _, Row, ToSql, params};
+use rusqlite::{Row, params};
 
 use crate::holders::{self, Sessions, columns, owner_of, permits_of};
 use crate::latch;
@@ -131,10 +131,9 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn first(&mut self) -> rusqlite::Result<Option<(Place, Waiting)>> {
-        let mut row = self.step.rows.prepare_cached(
-            "SELECT * FROM place WHERE name = ?1 AND suspended IS NULL ORDER BY number LIMIT 1",
-        )?;
-        row.query_row([self.name], first).optional()
+        let sql =
+            "SELECT * FROM place WHERE name = ?1 AND suspended IS NULL ORDER BY number LIMIT 1";
+        self.step.find(sql, [self.name], first)
     }
 
     fn is_of(&self, place: &Place, request: &Acquire) -> bool {
@@ -151,7 +150,7 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn suspend(&mut self, place: &Place) -> rusqlite::Result<()> {
-        self.change(
+        self.step.execute(
             "UPDATE place SET suspended = ?4
              WHERE name = ?1 AND session = ?2 AND (number = ?3 OR suspended IS NOT NULL)",
             params![self.name, place.session, place.number, self.step.now],
@@ -159,7 +158,7 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn remove(&mut self, place: &Place) -> rusqlite::Result<()> {
-        self.change(
+        self.step.execute(
             "DELETE FROM place WHERE name = ?1 AND number = ?2",
             params![self.name, place.number],
         )
@@ -170,16 +169,16 @@ impl LockRecord for Record<'_, '_> {
             return Ok(false);
         }
         let (client, number) = columns(request.claim.owner);
-        let mut place = self.step.rows.prepare_cached(
+        self.step.exists(
             "SELECT 1 FROM place WHERE name = ?1 AND session = ?2 AND client = ?3 AND request = ?4",
-        )?;
-        place.exists(params![self.name, self.step.session, client, number])
+            params![self.name, self.step.session, client, number],
+        )
     }
 
     fn join(&mut self, request: &Acquire) -> rusqlite::Result<()> {
         let waiting = Waiting::of(request, self.now());
         let (client, number) = columns(waiting.owner);
-        self.change(
+        self.step.execute(
             "INSERT INTO place (
                 name, number, session, client, request, permits, capacity,
                 first_lease, ends, tokens, heard
@@ -200,18 +199,18 @@ impl LockRecord for Record<'_, '_> {
                 waiting.heard.as_nanos(),
             ],
         )?;
-        let mut suspended = self.step.rows.prepare_cached(
-            "SELECT 1 FROM place
-             WHERE name = ?1 AND session = ?2 AND suspended IS NOT NULL",
-        )?;
-        match suspended.exists(params![self.name, self.step.session])? {
+        let sql = "SELECT 1 FROM place WHERE name = ?1 AND session = ?2 AND suspended IS NOT NULL";
+        match self
+            .step
+            .exists(sql, params![self.name, self.step.session])?
+        {
             true => self.hear(request),
             false => Ok(()),
         }
     }
 
     fn hear(&mut self, _request: &Acquire) -> rusqlite::Result<()> {
-        self.change(
+        self.step.execute(
             "UPDATE place SET heard = ?3, suspended = NULL WHERE name = ?1 AND session = ?2",
             params![self.name, self.step.session, self.step.now],
         )?;
@@ -220,7 +219,7 @@ impl LockRecord for Record<'_, '_> {
 
     fn leave(&mut self, request: &Acquire) -> rusqlite::Result<()> {
         let (client, number) = columns(request.claim.owner);
-        self.change(
+        self.step.execute(
             "DELETE FROM place
              WHERE name = ?1 AND session = ?2 AND client = ?3 AND request = ?4",
             params![self.name, self.step.session, client, number],
@@ -228,7 +227,7 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn forget_one(&mut self) -> rusqlite::Result<()> {
-        self.change(
+        self.step.execute(
             "DELETE FROM place WHERE name = ?1 AND suspended < ?2 AND number = (
                 SELECT min(number) FROM place WHERE name = ?1 AND suspended IS NOT NULL
              )",
@@ -237,33 +236,22 @@ impl LockRecord for Record<'_, '_> {
     }
 
     fn places(&mut self) -> rusqlite::Result<usize> {
-        let mut count = self
+        let sql = "SELECT count(*) FROM place WHERE name = ?1";
+        let count = self
             .step
-            .rows
-            .prepare_cached("SELECT count(*) FROM place WHERE name = ?1")?;
-        let count: i64 = count.query_row([self.name], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or(0))
-    }
-}
-
-impl Record<'_, '_> {
-    fn change(&self, statement: &str, with: &[&dyn ToSql]) -> rusqlite::Result<()> {
-        self.step.rows.prepare_cached(statement)?.execute(with)?;
-        Ok(())
+            .find(sql, [self.name], |row| row.get::<_, i64>(0))?;
+        Ok(usize::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 }
 
 /// The first of this many new tokens of a lock.
 fn mint(step: &mut Step<'_>, name: &str, tokens: u32) -> rusqlite::Result<u64> {
-    let mut last = step
-        .rows
-        .prepare_cached("SELECT token FROM fence WHERE name = ?1")?;
-    let last: Option<i64> = last.query_row([name], |row| row.get(0)).optional()?;
+    let sql = "SELECT token FROM fence WHERE name = ?1";
+    let last: Option<i64> = step.find(sql, [name], |row| row.get(0))?;
     let first = next_token(last.map_or(0, i64::cast_unsigned), step.micros);
     let last = first + u64::from(tokens) - 1;
-    step.rows
-        .prepare_cached("INSERT OR REPLACE INTO fence (name, token) VALUES (?1, ?2)")?
-        .execute(params![name, last.cast_signed()])?;
+    let sql = "INSERT OR REPLACE INTO fence (name, token) VALUES (?1, ?2)";
+    step.execute(sql, params![name, last.cast_signed()])?;
     step.after.minted = true;
     Ok(first)
 }

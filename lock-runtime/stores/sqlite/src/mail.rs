@@ -48,10 +48,10 @@ impl News {
         let Some(mut rest) = datagram.strip_prefix(&GRANTED) else {
             return Letter::read(datagram).map(Self::Told);
         };
-        let owner = Owner {
-            client: ClientId(u128::from_be_bytes(take(&mut rest)?)),
-            request: u64::from_be_bytes(take(&mut rest)?),
-        };
+        let owner = Owner::new(
+            ClientId(u128::from_be_bytes(take(&mut rest)?)),
+            u64::from_be_bytes(take(&mut rest)?),
+        );
         let [has_token] = take(&mut rest)?;
         let token = u64::from_be_bytes(take(&mut rest)?);
         let token = (has_token == 1).then_some(token);
@@ -66,17 +66,13 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use lock_store::ClientMessage;
 
     use super::*;
 
     fn all() -> Vec<News> {
-        let owner = Owner {
-            client: ClientId(u128::MAX - 7),
-            request: u64::MAX - 1,
-        };
+        let owner = Owner::new(ClientId(u128::MAX - 7), u64::MAX - 1);
         let message = ClientMessage::WhoHolds {
             key: "a:b".into(),
             asker: ClientId(7),

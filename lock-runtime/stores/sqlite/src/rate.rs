@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_store::rules::{PassLog, TokenBucket};
 use lock_store::{RateRequest, Rated};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::machine::{duration, nanos};
 use crate::step::Step;
@@ -21,27 +21,23 @@ pub(crate) fn take_of_bucket(
     name: &str,
     request: &RateRequest,
 ) -> rusqlite::Result<Rated> {
-    let mut known = step
-        .rows
-        .prepare_cached("SELECT at, turn, debt FROM rate WHERE name = ?1")?;
-    let known = known.query_row([name], |row| {
+    let sql = "SELECT at, turn, debt FROM rate WHERE name = ?1";
+    let known = step.find(sql, [name], |row| {
         let (turn, debt) = (duration(row.get(1)?), duration(row.get(2)?));
         let elapsed = step.now - row.get::<_, i64>(0)?;
         let elapsed = (elapsed >= 0).then(|| duration(elapsed));
         Ok((elapsed, TokenBucket { turn, debt }))
     });
     let full = (Some(Duration::ZERO), TokenBucket::default());
-    let (elapsed, bucket) = known.optional()?.unwrap_or(full);
+    let (elapsed, bucket) = known?.unwrap_or(full);
     let (rated, changed) = bucket.take(elapsed, request);
     if let Some(bucket) = changed {
         let (at, turn, debt) = (step.now, nanos(bucket.turn), nanos(bucket.debt));
         let ends = at.saturating_add(debt);
-        step.rows
-            .prepare_cached(
-                "INSERT OR REPLACE INTO rate (name, at, turn, debt, ends)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![name, at, turn, debt, ends])?;
+        step.execute(
+            "INSERT OR REPLACE INTO rate (name, at, turn, debt, ends) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![name, at, turn, debt, ends],
+        )?;
     }
     Ok(rated)
 }
@@ -53,24 +49,21 @@ pub(crate) fn take_exactly(
     request: &RateRequest,
 ) -> rusqlite::Result<Rated> {
     let now = step.now / TICK * TICK;
-    let mut known = step
-        .rows
-        .prepare_cached("SELECT at, lines FROM pass_log WHERE name = ?1")?;
-    let known = known.query_row([name], |row| {
+    let sql = "SELECT at, lines FROM pass_log WHERE name = ?1";
+    let known = step.find(sql, [name], |row| {
         let elapsed = now - row.get::<_, i64>(0)?;
         let elapsed = (elapsed >= 0).then(|| duration(elapsed));
         Ok((elapsed, read_lines(row.get_ref(1)?.as_blob()?)))
     });
     let empty = (Some(Duration::ZERO), PassLog::default());
-    let (elapsed, log) = known.optional()?.unwrap_or(empty);
+    let (elapsed, log) = known?.unwrap_or(empty);
     let (rated, changed) = log.take(elapsed, window, request);
     if let Some(log) = changed {
         let ends = now.saturating_add(nanos(log.last() + window));
-        step.rows
-            .prepare_cached(
-                "INSERT OR REPLACE INTO pass_log (name, at, lines, ends) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![name, now, write_lines(&log), ends])?;
+        step.execute(
+            "INSERT OR REPLACE INTO pass_log (name, at, lines, ends) VALUES (?1, ?2, ?3, ?4)",
+            params![name, now, write_lines(&log), ends],
+        )?;
     }
     Ok(rated)
 }

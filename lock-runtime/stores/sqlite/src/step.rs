@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use lock_store::Owner;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 use crate::client_locks::{Folder, Process};
 use crate::mail::{Mail, News};
@@ -66,6 +66,37 @@ impl<'t> Step<'t> {
         }
     }
 
+    /// Carries out a statement that changes rows.
+    pub(crate) fn execute(&self, sql: &str, with: impl Params) -> rusqlite::Result<()> {
+        self.rows.prepare_cached(sql)?.execute(with).map(drop)
+    }
+
+    pub(crate) fn exists(&self, sql: &str, with: impl Params) -> rusqlite::Result<bool> {
+        self.rows.prepare_cached(sql)?.exists(with)
+    }
+
+    /// The first row, if there is one.
+    pub(crate) fn find<T>(
+        &self,
+        sql: &str,
+        with: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        let found = self.rows.prepare_cached(sql)?.query_row(with, read);
+        found.optional()
+    }
+
+    /// All rows.
+    pub(crate) fn list<T>(
+        &self,
+        sql: &str,
+        with: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        let mut statement = self.rows.prepare_cached(sql)?;
+        statement.query_map(with, read)?.collect()
+    }
+
     /// True unless the client's process has ended. Then its rows are deleted.
     pub(crate) fn check_alive(&mut self, session: i64) -> rusqlite::Result<bool> {
         if session == self.session {
@@ -74,19 +105,12 @@ impl<'t> Step<'t> {
         if let Some(other) = self.others.get(&session) {
             return Ok(other.is_some());
         }
-        let mut row = self
-            .rows
-            .prepare_cached("SELECT file, process, space FROM client WHERE session = ?1")?;
-        let found = row.query_row([session], |row| {
-            Ok(Other {
-                file: row.get(0)?,
-                process: Process {
-                    id: row.get(1)?,
-                    space: row.get(2)?,
-                },
-            })
-        });
-        let found = found.optional()?;
+        let sql = "SELECT file, process, space FROM client WHERE session = ?1";
+        let found = self.find(sql, [session], |row| {
+            let (id, space) = (row.get(1)?, row.get(2)?);
+            let (file, process) = (row.get(0)?, Process { id, space });
+            Ok(Other { file, process })
+        })?;
         let lives = |other: &Other| !self.folder.is_over(&other.file, other.process);
         if let Some(other) = found.as_ref().filter(|other| lives(other)) {
             self.others.insert(session, Some(other.clone()));
@@ -100,20 +124,17 @@ impl<'t> Step<'t> {
 
     /// Deletes all rows of a client. What it has kept stays.
     pub(crate) fn bury(&mut self, session: i64) -> rusqlite::Result<()> {
-        let mut names = self.rows.prepare_cached(
-            "SELECT name FROM hold WHERE session = ?1
-             UNION SELECT name FROM place WHERE session = ?1",
-        )?;
-        for name in names.query_map([session], |row| row.get(0))? {
-            self.freed.push(name?);
-        }
+        let sql = "SELECT name FROM hold WHERE session = ?1
+            UNION SELECT name FROM place WHERE session = ?1";
+        let names = self.list(sql, [session], |row| row.get(0))?;
+        self.freed.extend(names);
         for delete in [
             "DELETE FROM hold WHERE session = ?1",
             "DELETE FROM place WHERE session = ?1",
             "DELETE FROM latch_place WHERE session = ?1",
             "DELETE FROM client WHERE session = ?1",
         ] {
-            self.rows.prepare_cached(delete)?.execute([session])?;
+            self.execute(delete, [session])?;
         }
         Ok(())
     }
@@ -141,15 +162,11 @@ impl<'t> Step<'t> {
     }
 
     pub(crate) fn sessions(&self) -> rusqlite::Result<Vec<i64>> {
-        let mut rows = self.rows.prepare_cached("SELECT session FROM client")?;
-        rows.query_map((), |row| row.get(0))?.collect()
+        self.list("SELECT session FROM client", (), |row| row.get(0))
     }
 
     pub(crate) fn sessions_of(&self, client: u128) -> rusqlite::Result<Vec<i64>> {
-        let mut rows = self
-            .rows
-            .prepare_cached("SELECT session FROM client WHERE client = ?1")?;
-        rows.query_map(params![client.to_be_bytes()], |row| row.get(0))?
-            .collect()
+        let sql = "SELECT session FROM client WHERE client = ?1";
+        self.list(sql, [client.to_be_bytes()], |row| row.get(0))
     }
 }

@@ -1,6 +1,5 @@
 //! [`SqliteStore`]: a client's handle to its thread.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -26,14 +25,7 @@ pub(crate) struct SqliteStore {
     pub(crate) state: Arc<WorkerState>,
 }
 
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("SqliteStore");
-        debug.field("path", &self.path);
-        debug.field("namespace", &self.namespace);
-        debug.finish_non_exhaustive()
-    }
-}
+lock_store::show!(SqliteStore as it: path = it.path, namespace = it.namespace);
 
 impl SqliteStore {
     /// The name of a lock, a latch or a bucket in the tables.

@@ -141,9 +141,7 @@ fn forget_tokens(step: &Step<'_>, most: u64) -> rusqlite::Result<bool> {
          )"],
     )?;
     if step.rows.changes() > 0 {
-        step.rows
-            .prepare_cached("UPDATE machine SET floor = max(floor, ?1)")?
-            .execute([now])?;
+        step.execute("UPDATE machine SET floor = max(floor, ?1)", [now])?;
     }
     Ok(full)
 }

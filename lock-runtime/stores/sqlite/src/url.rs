@@ -62,7 +62,6 @@ pub(crate) fn path_of(url: &str) -> Result<PathBuf, ConfigError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -7,13 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{EngineQueue, KeyNode, OrderedEngine, OwnPart, PlacedRequest};
+use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnPart, PlacedRequest};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
-use crate::given_up::GivenUp;
 use crate::holds::{Own, OwnDetails};
 use crate::names::Child;
 use crate::rank::Listing;
@@ -40,10 +39,10 @@ pub(crate) type MadeChild = (Child, Option<i64>);
 impl ZooKeeperEngine {
     pub(crate) async fn acquire(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         request: &Acquire,
-        given_up: &GivenUp,
     ) -> Carried<Acquired> {
+        let &Attempt { live, progress } = on;
         let asked = &AskedLock {
             live,
             node: self.node(&request.claim.key),
@@ -53,9 +52,9 @@ impl ZooKeeperEngine {
         let (node, owner) = (&asked.node, request.claim.owner);
         let known = self.known(live, node, owner);
         // An earlier attempt may have made a child, and its reply was lost.
-        let is_first = known.is_none() && !given_up.has_sent();
+        let is_first = known.is_none() && !progress.has_sent();
         if is_first && self.is_likely_free(node, request, asked.sent) {
-            let (child, listing) = self.create(live, node, request, given_up).await?;
+            let (child, listing) = self.create(on, node, request).await?;
             return self.settle(asked, child, listing, false).await;
         }
         let listing = match known {
@@ -89,7 +88,7 @@ impl ZooKeeperEngine {
             self.busy.lock().insert(node.clone(), asked.sent);
             return Ok(rank.busy(false));
         }
-        let (child, listing) = self.create(live, node, request, given_up).await?;
+        let (child, listing) = self.create(on, node, request).await?;
         self.settle(asked, child, listing, false).await
     }
 
@@ -112,11 +111,11 @@ impl ZooKeeperEngine {
     /// Makes a child for the request, and lists them all.
     async fn create(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         node: &KeyNode,
         request: &Acquire,
-        given_up: &GivenUp,
     ) -> Carried<(MadeChild, Listing)> {
+        let &Attempt { live, progress } = on;
         let Claim { owner, permits, .. } = request.claim;
         let ended = match request.instead_of {
             None => None,
@@ -126,11 +125,11 @@ impl ZooKeeperEngine {
         let path = node.child(&name);
         let create = wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential);
         let made = match ended {
-            None => self.create_alone(live, node, create, given_up).await?,
+            None => self.create_alone(on, node, create).await?,
             Some(before) => {
                 let path = node.child(&before.name);
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
-                let made = given_up.send(live, both)?;
+                let made = progress.send(live, both)?;
                 let listed = live.send(wire::children(&node.path, false));
                 match made.reply().await?.read(wire::parts)?.pop() {
                     Some(wire::MultiPart::Created(path)) => {
@@ -139,14 +138,14 @@ impl ZooKeeperEngine {
                         (path, None, listing)
                     }
                     // It had ended.
-                    _ => self.create_alone(live, node, create, given_up).await?,
+                    _ => self.create_alone(on, node, create).await?,
                 }
             }
         };
         let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
         let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
-        if given_up.is_so() {
+        if progress.is_so() {
             self.delete(live, &path).await?;
             return Err(Fault::GivenUp);
         }
@@ -155,16 +154,16 @@ impl ZooKeeperEngine {
 
     async fn create_alone(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         node: &KeyNode,
         create: NodeRequest,
-        given_up: &GivenUp,
     ) -> Carried<(String, Option<i64>, Listing)> {
+        let &Attempt { live, progress } = on;
         for is_there in [true, false] {
             if !is_there {
                 self.make_node(live, node).await?;
             }
-            let made = given_up.send(live, create.clone())?;
+            let made = progress.send(live, create.clone())?;
             let listed = live.send(wire::children(&node.path, false));
             match made.reply().await {
                 Ok(reply) => {
@@ -214,12 +213,7 @@ impl ZooKeeperEngine {
         mut listing: Listing,
         was_there: bool,
     ) -> Carried<Acquired> {
-        let AskedLock {
-            live,
-            node,
-            request,
-            sent,
-        } = asked;
+        let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
         let (child, czxid) = made;
         for _ in 0..LOOKS {
             let rank = listing.rank(child.permits, Some(child));
@@ -239,7 +233,7 @@ impl ZooKeeperEngine {
                 ChildStanding::Waits(obstacle) => obstacle,
             };
             if request.queue != Queue::Join && !was_there {
-                self.busy.lock().insert(node.clone(), *sent);
+                self.busy.lock().insert(node.clone(), sent);
                 return self.undo(asked, child, rank.busy(false)).await;
             }
             let details = OwnDetails::new(live.session, *czxid);
@@ -313,12 +307,7 @@ impl ZooKeeperEngine {
         (child, czxid): &MadeChild,
         listing: &Listing,
     ) -> Carried<Option<Granted>> {
-        let AskedLock {
-            live,
-            node,
-            request,
-            sent,
-        } = asked;
+        let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
         let ends = self.clock.now() + request.lease;
         {
             let mut holds = self.holds.lock();
@@ -355,7 +344,7 @@ impl ZooKeeperEngine {
             (granted.token, granted.reserved) = (Some(first), reserved);
         }
         let trusted = live.trusted_until();
-        granted.until = (trusted < *sent + request.lease).then_some(trusted);
+        granted.until = (trusted < sent + request.lease).then_some(trusted);
         Ok(Some(granted))
     }
 }

@@ -88,7 +88,7 @@ impl Live {
         }
     }
 
-    /// Between two heartbeats.
+    /// The time between two heartbeats.
     fn pause(&self) -> Duration {
         (self.timeout / BEATS).min(LONGEST_PAUSE)
     }

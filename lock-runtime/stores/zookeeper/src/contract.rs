@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{self, Connecting, KeyNode, OrderedEngine, carry_out};
+use lock_store::ordered::{self, Attempt, Connecting, KeyNode, OrderedEngine, carry_out};
 use lock_store::{
     Ability, Acquire, Acquired, AcquiredAll, Asked, Capabilities, Instant, Lingers, LockKey,
     StoreError, StoreErrorKind,
@@ -52,22 +52,16 @@ impl OrderedEngine for ZooKeeperEngine {
         Some(live.trusted_until())
     }
 
-    async fn acquire(
-        &self,
-        live: &Arc<Live>,
-        request: &Acquire,
-        given_up: &GivenUp,
-    ) -> Carried<Acquired> {
-        self.acquire(live, request, given_up).await
+    async fn acquire(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Acquired> {
+        self.acquire(on, request).await
     }
 
     async fn acquire_all(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Acquire],
-        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
-        self.acquire_all(live, requests, given_up).await
+        self.acquire_all(on, requests).await
     }
 
     async fn ping(&self, live: &Arc<Live>) -> Carried<()> {

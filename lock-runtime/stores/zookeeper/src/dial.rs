@@ -26,7 +26,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// A new session.
     pub(crate) fn new(seen: i64) -> Self {
         Self {
             session: 0,
@@ -36,7 +35,6 @@ impl Wanted {
     }
 }
 
-/// A connection with its session.
 pub(crate) struct DialedSession {
     pub(crate) read: ReadHalf,
     pub(crate) write: WriteHalf,
@@ -46,7 +44,6 @@ pub(crate) struct DialedSession {
     pub(crate) server: String,
 }
 
-/// Makes connections.
 pub(crate) struct Dialer {
     pub(crate) settings: Arc<Settings>,
     pub(crate) transport: Transport,
@@ -111,7 +108,6 @@ impl Dialer {
         Ok(dialed)
     }
 
-    /// Authenticates.
     async fn greet(&self, dialed: &mut DialedSession) -> Result<(), StoreError> {
         let Some(user) = &self.settings.user else {
             return Ok(());

@@ -1,7 +1,8 @@
 //! What ZooKeeper's errors mean to a client.
 
+use lock_store::StoreError;
+use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
 use lock_store::ordered::{OperationFault, gone};
-use lock_store::{StoreError, StoreErrorKind};
 
 /// The server's numbers for errors.
 pub(crate) mod code {
@@ -39,48 +40,41 @@ pub(crate) type Fault = OperationFault<i32>;
 /// The error for the user.
 pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
     let (kind, text, advice) = match code {
-        code::NO_AUTH => (
-            StoreErrorKind::Denied,
-            "the user may not do this (NoAuth)",
-            Some(RIGHTS),
-        ),
+        code::NO_AUTH => (Denied, "the user may not do this (NoAuth)", Some(RIGHTS)),
         code::AUTH_FAILED => (
-            StoreErrorKind::Denied,
+            Denied,
             "user or password are wrong (AuthFailed)",
             Some(LOGIN),
         ),
         code::NO_NODE => (
-            StoreErrorKind::Misconfigured,
+            Misconfigured,
             "the chroot of the URL does not exist (NoNode)",
             Some(CHROOT),
         ),
         code::UNIMPLEMENTED => (
-            StoreErrorKind::Misconfigured,
+            Misconfigured,
             "it is older than ZooKeeper 3.5, and does not know this request (Unimplemented)",
             Some(VERSION),
         ),
         code::NOT_READ_ONLY => (
-            StoreErrorKind::ReadOnly,
+            ReadOnly,
             "it is cut off from the others (NotReadOnly)",
             Some(CUT_OFF),
         ),
         code::QUOTA => (
-            StoreErrorKind::OutOfMemory,
+            OutOfMemory,
             "the quota is used up (QuotaExceeded)",
             Some(ROOM),
         ),
-        code::THROTTLED => (StoreErrorKind::Loading, "it is overloaded", None),
+        code::THROTTLED => (Loading, "it is overloaded", None),
         code => {
             let text = format!("{server}: it refuses the request with error {code}");
-            let error = StoreError::new(StoreErrorKind::Refused, text);
+            let error = StoreError::new(Refused, text);
             return error.advise("see its log, and `KeeperException.Code` for the number");
         }
     };
     let error = StoreError::new(kind, format!("{server}: {text}"));
-    match advice {
-        Some(advice) => error.advise(advice),
-        None => error,
-    }
+    advice.into_iter().fold(error, StoreError::advise)
 }
 
 /// By which such an error is known again.

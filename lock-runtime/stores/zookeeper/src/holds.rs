@@ -33,7 +33,6 @@ pub(crate) struct OwnDetails {
 }
 
 impl OwnDetails {
-    /// Of a new child.
     pub(crate) fn new(session: i64, czxid: Option<i64>) -> Self {
         Self {
             session,
@@ -44,9 +43,7 @@ impl OwnDetails {
     }
 }
 
-/// A child of ours.
 pub(crate) type Own = OwnRequest<Child, OwnDetails>;
-/// All of this client's.
 pub(crate) type Holds = OwnRequests<Child, OwnDetails>;
 /// What is over, and is to be deleted.
 pub(crate) type EndedChild = EndedRequest<Child, OwnDetails>;
@@ -85,10 +82,7 @@ mod tests {
     use lock_store::{ClientId, Owner};
 
     fn put(holds: &mut Holds, renaming: Option<String>) -> Option<Child> {
-        let owner = Owner {
-            client: ClientId(1),
-            request: 1,
-        };
+        let owner = Owner::new(ClientId(1), 1);
         let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(0));
         let child = NodeLayout::Native.child(&name);
         let child = child.unwrap_or_else(|| unreachable!("{name}"));

@@ -174,10 +174,10 @@ fn curator(name: &str) -> Option<Child> {
     let ours = id.and_then(Owner::parse);
     let theirs = || {
         let number = u128::from_str_radix(&id.unwrap_or_default().replace('-', ""), 16);
-        Owner {
-            client: ClientId(number.unwrap_or(0)),
-            request: u64::from(place.0.cast_unsigned()),
-        }
+        Owner::new(
+            ClientId(number.unwrap_or(0)),
+            u64::from(place.0.cast_unsigned()),
+        )
     };
     Some(Child {
         name: name.to_owned(),
@@ -215,10 +215,7 @@ mod tests {
 
     #[test]
     fn a_child_says_who_asks_for_what() {
-        let owner = Owner {
-            client: ClientId(7),
-            request: 0x2a,
-        };
+        let owner = Owner::new(ClientId(7), 0x2a);
         for permits in [None, Some(Permits::READ), Some(Permits { count: 2, of: 5 })] {
             for kept in [false, true] {
                 for place in [0, 12, i32::MAX, i32::MIN, -5] {
@@ -260,10 +257,7 @@ mod tests {
             let child = child.map(|it| (it.is_foreign, it.permits, it.place));
             assert_eq!(child, Some((true, None, ChildPlace(7))), "{theirs}");
         }
-        let owner = Owner {
-            client: ClientId(7),
-            request: 0x2a,
-        };
+        let owner = Owner::new(ClientId(7), 0x2a);
         let name = layout.at_place(owner, None, false, ChildPlace(12));
         // Curator sorts by what stands behind the last `lock-`.
         assert!(name.ends_with("-lock-0000000012"));

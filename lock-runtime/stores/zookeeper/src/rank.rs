@@ -69,10 +69,7 @@ mod tests {
     #[test]
     fn where_the_servers_counter_has_ended_nobody_holds() {
         let at = |request, place| {
-            let owner = Owner {
-                client: ClientId(1),
-                request,
-            };
+            let owner = Owner::new(ClientId(1), request);
             let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(place));
             NodeLayout::Native.child(&name)
         };

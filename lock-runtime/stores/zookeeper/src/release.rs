@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{EngineHolds, KeyNode, OrderedEngine};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{
@@ -12,7 +12,6 @@ use lock_store::{
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
-use crate::given_up::GivenUp;
 use crate::holds::Own;
 use crate::names::{Child, NodeLayout};
 use crate::rank::Listing;
@@ -22,14 +21,14 @@ use crate::wire::{self, MultiPart, NodeKind};
 impl EngineHolds for ZooKeeperEngine {
     async fn release(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         requests: &[Release],
-        given_up: &GivenUp,
     ) -> Carried<Vec<Released>> {
+        let live = on.live;
         let begin = |request: &Release| {
             let node = self.node(&request.claim.key);
             let own = self.held(live, &node, &request.claim)?;
-            let end = self.begin_end(live, node, own.child, request, given_up);
+            let end = self.begin_end(on, node, own.child, request);
             Some((end, own.details.renaming))
         };
         let begun: Vec<Option<(HoldEnd, Option<String>)>> = requests.iter().map(begin).collect();
@@ -42,17 +41,18 @@ impl EngineHolds for ZooKeeperEngine {
                 // If it is gone, it may have another name.
                 let renamed = renaming.and_then(|name| self.settings.layout.child(&name));
                 if let Some(child) = renamed.filter(|_| !ended) {
-                    let end = self.begin_end(live, node, child, request, given_up);
+                    let end = self.begin_end(on, node, child, request);
                     ended = self.end(live, end).await?;
                 }
             }
-            ended = ended || self.release_unknown(live, request, given_up).await?;
+            ended = ended || self.release_unknown(on, request).await?;
             released.push(Released::of(ended));
         }
         Ok(released)
     }
 
-    async fn abandon(&self, live: &Arc<Live>, request: &Acquire, _: &GivenUp) -> Carried<Released> {
+    async fn abandon(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Released> {
+        let live = on.live;
         let node = self.node(&request.claim.key);
         let (owner, permits) = (request.claim.owner, request.claim.permits);
         let listing = self.list_all_done(live, &node).await?;
@@ -68,12 +68,8 @@ impl EngineHolds for ZooKeeperEngine {
     }
 
     /// One round trip: a majority writes something first, and then the server looks for each child.
-    async fn renew(
-        &self,
-        live: &Arc<Live>,
-        renewals: &[Renewal],
-        _: &GivenUp,
-    ) -> Carried<Vec<Renewed>> {
+    async fn renew(&self, on: &Attempt<'_, Self>, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
+        let live = on.live;
         let asked = self.clock.now();
         let written = live.send(wire::empty_write());
         let look = |renewal: &Renewal| {
@@ -106,7 +102,8 @@ impl EngineHolds for ZooKeeperEngine {
         Ok(renewed)
     }
 
-    async fn fence(&self, live: &Arc<Live>, claim: &Claim, _: &GivenUp) -> Carried<Fenced> {
+    async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
+        let live = on.live;
         let node = self.node(&claim.key);
         let listing = self.list(live, &node).await?;
         if listing.is_foreign {
@@ -132,11 +129,11 @@ impl EngineHolds for ZooKeeperEngine {
     /// The child gets another name, at the same place.
     async fn shrink(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         claim: &Claim,
         permits: u32,
-        _: &GivenUp,
     ) -> Carried<Released> {
+        let live = on.live;
         let node = self.node(&claim.key);
         let Some(child) = self.to_shrink(live, &node, claim, permits).await? else {
             return Ok(Released::NotHeld);
@@ -161,14 +158,14 @@ impl ZooKeeperEngine {
 
     fn begin_end(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         node: KeyNode,
         child: Child,
         request: &Release,
-        given_up: &GivenUp,
     ) -> HoldEnd {
+        let &Attempt { live, progress } = on;
         let path = node.child(&child.name);
-        let was_sent = given_up.note_end(path.clone());
+        let was_sent = progress.note_end(path.clone());
         // Nobody of Curator's would end it.
         let keeps = !request.keep.is_zero() && self.settings.layout != NodeLayout::Curator;
         let keep = keeps.then(|| {
@@ -207,23 +204,16 @@ impl ZooKeeperEngine {
 
     /// True if it was there.
     async fn end(&self, live: &Arc<Live>, end: HoldEnd) -> Carried<bool> {
-        let HoldEnd {
-            node,
-            child,
-            keep,
-            was_sent,
-            sent,
-        } = end;
-        let reply = sent.reply().await;
-        let ended = match (reply, keep) {
+        let reply = end.sent.reply().await;
+        let ended = match (reply, end.keep) {
             // If an earlier attempt has sent the same, that has ended it.
-            (Err(Fault::Refused(code::NO_NODE)), keep) => was_sent && keep.is_none(),
+            (Err(Fault::Refused(code::NO_NODE)), keep) => end.was_sent && keep.is_none(),
             (Err(fault), _) => return Err(fault),
             (Ok(_), None) => true,
             (Ok(reply), Some((kept, until))) => {
                 let parts = reply.read(wire::parts)?;
                 let mut stays = matches!(parts.last(), Some(MultiPart::Created(..)));
-                if !stays && was_sent {
+                if !stays && end.was_sent {
                     stays = match live.send(wire::exists(&kept)).reply().await {
                         Ok(_) => true,
                         Err(Fault::Refused(code::NO_NODE)) => false,
@@ -237,17 +227,13 @@ impl ZooKeeperEngine {
                 stays
             }
         };
-        self.holds.lock().forget(&node, &child);
+        self.holds.lock().forget(&end.node, &end.child);
         Ok(ended)
     }
 
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
-    async fn release_unknown(
-        &self,
-        live: &Arc<Live>,
-        request: &Release,
-        given_up: &GivenUp,
-    ) -> Carried<bool> {
+    async fn release_unknown(&self, on: &Attempt<'_, Self>, request: &Release) -> Carried<bool> {
+        let &Attempt { live, progress: _ } = on;
         let node = self.node(&request.claim.key);
         let listing = self.list_all_done(live, &node).await?;
         let known = {
@@ -259,7 +245,7 @@ impl ZooKeeperEngine {
         let Some((first, others)) = to_end(&listing, owner, permits, known.as_deref()) else {
             return Ok(false);
         };
-        let end = self.begin_end(live, node.clone(), first, request, given_up);
+        let end = self.begin_end(on, node.clone(), first, request);
         let ended = self.end(live, end).await?;
         for child in others {
             self.delete(live, &node.child(&child.name)).await?;
@@ -431,10 +417,7 @@ mod tests {
     use lock_store::ClientId;
 
     fn owner(request: u64) -> Owner {
-        Owner {
-            client: ClientId(1),
-            request,
-        }
+        Owner::new(ClientId(1), request)
     }
 
     fn listing(of: &[(u64, Option<Permits>)]) -> Listing {

@@ -16,9 +16,7 @@ use crate::holds::Holds;
 use crate::trust::SessionTrust;
 use crate::wire;
 
-/// The client's session.
 pub(crate) struct Session {
-    /// Its connections.
     pub(crate) connecting: Connecting<Live>,
     dialer: Dialer,
     listener: Weak<dyn Listener>,
@@ -145,14 +143,8 @@ impl Session {
         dialed: DialedSession,
         trusted_until: Option<Instant>,
     ) -> (Arc<Live>, StoreError) {
-        let DialedSession {
-            read,
-            write,
-            connected,
-            sent,
-            server,
-        } = dialed;
-        let millis = u64::try_from(connected.timeout_millis).unwrap_or(0);
+        let (sent, server) = (dialed.sent, dialed.server);
+        let millis = u64::try_from(dialed.connected.timeout_millis).unwrap_or(0);
         let timeout = Duration::from_millis(millis);
         let clock = self.connecting.clock();
         let (tick, now) = (self.dialer.settings.tick, clock.now());
@@ -163,7 +155,7 @@ impl Session {
         let (sender, mut calls) = mpsc::unbounded_channel();
         let live = Arc::new(Live {
             calls: sender,
-            session: connected.session,
+            session: dialed.connected.session,
             link: self.connecting.link(),
             server: server.clone(),
             since: now,
@@ -186,7 +178,9 @@ impl Session {
         };
         let needs_trust = || !self.holds.lock().is_empty();
         let connection = Connection::new(&live, clock, &on_event, &on_zxid, &needs_trust);
-        let error = connection.carry(read, write, &mut calls).await;
+        let error = connection
+            .carry(dialed.read, dialed.write, &mut calls)
+            .await;
         // Before anybody hears of it: who asks again waits for the next connection.
         self.connecting.go_down();
         connection.fail(&error);

@@ -1,7 +1,6 @@
 //! [`ZooKeeperEngine`]: what a client's operations have in common.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
@@ -41,14 +40,7 @@ impl Deref for ZooKeeperEngine {
     }
 }
 
-impl fmt::Debug for ZooKeeperEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("ZooKeeperEngine");
-        debug.field("server", &self.settings.server);
-        debug.field("namespace", &self.namespace);
-        debug.finish_non_exhaustive()
-    }
-}
+lock_store::show!(ZooKeeperEngine as it: server = it.settings.server, namespace = it.namespace);
 
 /// Where the base of tokens stands if the namespace's node is Curator's. No escaped name is like
 /// it.

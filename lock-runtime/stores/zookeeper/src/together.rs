@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::OrderedEngine;
+use lock_store::ordered::{Attempt, OrderedEngine};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::{AskedLock, MadeChild};
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
-use crate::given_up::GivenUp;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
@@ -23,10 +22,10 @@ struct KeyWish<'r> {
 impl ZooKeeperEngine {
     pub(crate) async fn acquire_all<'r>(
         &self,
-        live: &'r Arc<Live>,
+        on: &Attempt<'r, Self>,
         requests: &'r [Acquire],
-        given_up: &GivenUp,
     ) -> Carried<AcquiredAll> {
+        let live = on.live;
         let sent = self.clock.now();
         let wish = |request: &'r Acquire| KeyWish {
             asked: AskedLock {
@@ -52,7 +51,7 @@ impl ZooKeeperEngine {
         if let Some(refused) = refused(&wishes, &listings) {
             return self.undo_all(live, &wishes, refused).await;
         }
-        let listings = self.create_all(live, &mut wishes, given_up).await?;
+        let listings = self.create_all(on, &mut wishes).await?;
         if let Some(refused) = refused(&wishes, &listings) {
             return self.undo_all(live, &wishes, refused).await;
         }
@@ -87,10 +86,10 @@ impl ZooKeeperEngine {
     /// Makes the children that are not there, and lists all.
     async fn create_all(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         wishes: &mut [KeyWish<'_>],
-        given_up: &GivenUp,
     ) -> Carried<Vec<Listing>> {
+        let &Attempt { live, progress } = on;
         for is_there in [true, false] {
             if !is_there {
                 for wish in wishes.iter() {
@@ -111,7 +110,7 @@ impl ZooKeeperEngine {
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
-            let made = given_up.send(live, wire::multi(&creates))?;
+            let made = progress.send(live, wire::multi(&creates))?;
             let listings = self.list_all(live, wishes).await?;
             let parts = made.reply().await?.read(wire::parts)?;
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());

@@ -24,11 +24,7 @@ pub(crate) enum Transport {
     Tls(tokio_rustls::TlsConnector),
 }
 
-impl std::fmt::Debug for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Transport")
-    }
-}
+lock_store::show!(Transport);
 
 impl Transport {
     #[cfg(feature = "tls")]
@@ -36,10 +32,7 @@ impl Transport {
         if !settings.wants_tls {
             return Ok(Self::Plain);
         }
-        let config = match &access.tls {
-            Some(tls) => tls.client_config()?,
-            None => lock_store::Tls::new().client_config()?,
-        };
+        let config = access.tls.clone().unwrap_or_default().client_config()?;
         Ok(Self::Tls(tokio_rustls::TlsConnector::from(config)))
     }
 

@@ -33,7 +33,6 @@ struct AnsweredRequest {
     passed_on: Instant,
 }
 
-/// The trust in one session.
 #[derive(Debug)]
 pub(crate) struct SessionTrust {
     timeout: Duration,
@@ -75,7 +74,6 @@ impl SessionTrust {
         trust
     }
 
-    /// A request was answered.
     pub(crate) fn answer(&mut self, sent: Instant, now: Instant) {
         // Requests are answered in their order. For all that was sent after this one, the second is
         // as good, and newer.

@@ -128,7 +128,6 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -73,6 +73,10 @@ const ANY_VERSION: i32 = -1;
 /// To create, read, write, delete, and to change rights.
 const ALL_RIGHTS: i32 = 31;
 
+fn jute() -> JuteWriter {
+    JuteWriter::default()
+}
+
 fn request(verb: RequestVerb, body: JuteWriter) -> NodeRequest {
     let body = body.done();
     NodeRequest { verb, body }
@@ -83,7 +87,7 @@ fn creation(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> JuteWriter {
         Acl::Open => ("world", "anyone"),
         Acl::Creator => ("auth", ""),
     };
-    JuteWriter::default()
+    jute()
         .text(path)
         .bytes(data)
         .int(1)
@@ -102,45 +106,36 @@ pub(crate) fn create(path: &str, data: &[u8], acl: Acl, kind: NodeKind) -> NodeR
 }
 
 pub(crate) fn delete(path: &str) -> NodeRequest {
-    let body = JuteWriter::default().text(path).int(ANY_VERSION);
+    let body = jute().text(path).int(ANY_VERSION);
     request(RequestVerb::Delete, body)
 }
 
 pub(crate) fn exists(path: &str) -> NodeRequest {
-    request(
-        RequestVerb::Exists,
-        JuteWriter::default().text(path).bool(false),
-    )
+    request(RequestVerb::Exists, jute().text(path).bool(false))
 }
 
 pub(crate) fn data(path: &str, watch: bool) -> NodeRequest {
-    request(
-        RequestVerb::GetData,
-        JuteWriter::default().text(path).bool(watch),
-    )
+    request(RequestVerb::GetData, jute().text(path).bool(watch))
 }
 
 pub(crate) fn set_data(path: &str, data: &[u8], version: Option<i32>) -> NodeRequest {
     let version = version.unwrap_or(ANY_VERSION);
-    let body = JuteWriter::default().text(path).bytes(data).int(version);
+    let body = jute().text(path).bytes(data).int(version);
     request(RequestVerb::SetData, body)
 }
 
 /// For [`multi`]: the node is there.
 pub(crate) fn check(path: &str) -> NodeRequest {
-    let body = JuteWriter::default().text(path).int(ANY_VERSION);
+    let body = jute().text(path).int(ANY_VERSION);
     request(RequestVerb::Check, body)
 }
 
 pub(crate) fn children(path: &str, watch: bool) -> NodeRequest {
-    request(
-        RequestVerb::GetChildren2,
-        JuteWriter::default().text(path).bool(watch),
-    )
+    request(RequestVerb::GetChildren2, jute().text(path).bool(watch))
 }
 
 pub(crate) fn sync() -> NodeRequest {
-    request(RequestVerb::Sync, JuteWriter::default().text("/"))
+    request(RequestVerb::Sync, jute().text("/"))
 }
 
 /// A transaction that changes nothing: a majority writes it down before it is answered. It needs no
@@ -150,7 +145,7 @@ pub(crate) fn empty_write() -> NodeRequest {
 }
 
 pub(crate) fn auth(user: &str, password: &str) -> NodeRequest {
-    let body = JuteWriter::default()
+    let body = jute()
         .int(0)
         .text("digest")
         .text(&format!("{user}:{password}"));
@@ -158,12 +153,12 @@ pub(crate) fn auth(user: &str, password: &str) -> NodeRequest {
 }
 
 pub(crate) fn close() -> NodeRequest {
-    request(RequestVerb::Close, JuteWriter::default())
+    request(RequestVerb::Close, jute())
 }
 
 /// All of these, or none.
 pub(crate) fn multi(requests: &[NodeRequest]) -> NodeRequest {
-    let all = requests.iter().fold(JuteWriter::default(), |all, one| {
+    let all = requests.iter().fold(jute(), |all, one| {
         all.int(one.verb as i32).bool(false).int(-1).raw(&one.body)
     });
     request(RequestVerb::Multi, all.int(-1).bool(true).int(-1))
@@ -260,7 +255,7 @@ pub(crate) fn parts(body: &[u8]) -> Option<Vec<MultiPart>> {
 
 /// The first message on a connection. A session without a number is a new one.
 pub(crate) fn connect(seen: i64, timeout_millis: i32, session: i64, secret: &[u8]) -> Vec<u8> {
-    JuteWriter::default()
+    jute()
         .int(0)
         .long(seen)
         .int(timeout_millis)
@@ -291,11 +286,11 @@ pub(crate) fn connected(body: &[u8]) -> Option<GivenSession> {
 
 /// A request with its header and its length.
 pub(crate) fn framed(number: i32, request: &NodeRequest) -> Vec<u8> {
-    let message = JuteWriter::default()
+    let message = jute()
         .int(number)
         .int(request.verb as i32)
         .raw(&request.body);
-    JuteWriter::default().bytes(&message.done()).done()
+    jute().bytes(&message.done()).done()
 }
 
 /// What every reply begins with.

@@ -46,7 +46,7 @@ async fn find(clients: &Clients) {
 }
 
 /// A line for each node: its path below the chroot, and its data.
-async fn nodes(servers: &ZooKeeperEnsemble) -> Vec<String> {
+pub(super) async fn nodes(servers: &ZooKeeperEnsemble) -> Vec<String> {
     let chroot = servers.chroot();
     let mut session = servers.session().await;
     let (mut lines, mut paths) = (Vec::new(), vec![chroot.clone()]);
@@ -67,7 +67,7 @@ async fn nodes(servers: &ZooKeeperEnsemble) -> Vec<String> {
     lines
 }
 
-async fn write_nodes(servers: &ZooKeeperEnsemble, lines: &[String]) {
+pub(super) async fn write_nodes(servers: &ZooKeeperEnsemble, lines: &[String]) {
     let mut session = servers.session().await;
     for line in lines {
         let (path, data) = line.split_once(" = ").unwrap();

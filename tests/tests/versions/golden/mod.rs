@@ -6,6 +6,7 @@
 //! variable `LOCK_WRITE_FIXTURES` the files are written anew.
 
 mod consensus;
+mod layouts;
 mod messages;
 mod postgres;
 mod redis;

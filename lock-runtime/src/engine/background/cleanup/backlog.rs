@@ -37,7 +37,7 @@ pub(super) struct Backlog<T> {
 
 /// One try of a job.
 #[derive(Debug)]
-pub(super) struct Attempt<T> {
+pub(super) struct JobAttempt<T> {
     /// How often it was tried before.
     pub(super) tries: u32,
     pub(super) job: T,
@@ -72,13 +72,13 @@ impl<T> Backlog<T> {
     }
 
     /// The next try that may start now. At most `first_tries` first tries are under way at once.
-    pub(super) fn next(&mut self, now: Instant, first_tries: usize) -> Option<Attempt<T>> {
+    pub(super) fn next(&mut self, now: Instant, first_tries: usize) -> Option<JobAttempt<T>> {
         if self.untried_under_way < first_tries
             && let Some((_, job)) = self.untried.pop_front()
         {
             self.overdue = self.overdue.saturating_sub(1);
             self.untried_under_way += 1;
-            return Some(Attempt { tries: 0, job });
+            return Some(JobAttempt { tries: 0, job });
         }
         if self.next_repeat_at()? > now {
             return None;
@@ -87,7 +87,7 @@ impl<T> Backlog<T> {
         let (_, (tries, job)) = self.again.pop_first()?;
         self.distance_until = many.then_some(now + DISTANCE);
         self.again_under_way += 1;
-        Some(Attempt { tries, job })
+        Some(JobAttempt { tries, job })
     }
 
     /// A try has ended: nothing is left to do, or it was in vain.
@@ -141,7 +141,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const ALL: usize = usize::MAX;
 
-    fn start<T>(backlog: &mut Backlog<T>, now: Instant, first: usize) -> Vec<Attempt<T>> {
+    fn start<T>(backlog: &mut Backlog<T>, now: Instant, first: usize) -> Vec<JobAttempt<T>> {
         std::iter::from_fn(|| backlog.next(now, first)).collect()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lock_store::{Instant, Link};
 
-use super::backlog::{Attempt, Backlog};
+use super::backlog::{Backlog, JobAttempt};
 
 /// At least this many first tries at each server may be under way, however many servers there are.
 const LEAST: usize = 16;
@@ -39,7 +39,7 @@ impl<T> Backlogs<T> {
     }
 
     /// The next try that may start now.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(Way, Attempt<T>)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Way, JobAttempt<T>)> {
         let share = self.first_tries / self.ways.len().max(1);
         let share = share.max(LEAST.min(self.first_tries));
         let mut ways = self.ways.iter_mut();

@@ -16,7 +16,7 @@ use lock_store::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use self::backlog::{AT_ONCE, Attempt};
+use self::backlog::{AT_ONCE, JobAttempt};
 use self::backlogs::{Backlogs, Way};
 use self::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
@@ -303,8 +303,8 @@ impl CleanupWorker {
         links.into_iter().collect()
     }
 
-    async fn release(self, way: Way, attempt: Attempt<PendingRelease>) -> AttemptEnd {
-        let Attempt { tries, mut job } = attempt;
+    async fn release(self, way: Way, attempt: JobAttempt<PendingRelease>) -> AttemptEnd {
+        let JobAttempt { tries, mut job } = attempt;
         let sent = self.clock.now();
         for request in &mut job.requests {
             request.keep = job.keep_until.saturating_duration_since(sent);
@@ -382,8 +382,8 @@ impl CleanupWorker {
         (now < job.expires).then_some((again, job))
     }
 
-    async fn undo(self, way: Way, attempt: Attempt<PendingUndo>) -> AttemptEnd {
-        let Attempt { tries, mut job } = attempt;
+    async fn undo(self, way: Way, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
+        let JobAttempt { tries, mut job } = attempt;
         let late = job.pending_outcome;
         let sent = self.clock.now();
         let by = sent + self.command_timeout;

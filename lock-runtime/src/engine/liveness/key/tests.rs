@@ -5,26 +5,26 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use lock_store::{FoundHolder, Link, StoreErrorKind};
+use lock_store::{Answer, FoundHolder, Link, Replied, StoreErrorKind};
 
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn answer<T>(value: T) -> Result<Answer<T>, Failure> {
+fn answer<T>(value: T) -> Replied<T> {
     let link = Link(1);
     Ok(Answer::new(value, link))
 }
 
-fn failed<T>(kind: StoreErrorKind) -> Result<Answer<T>, Failure> {
+fn failed<T>(kind: StoreErrorKind) -> Replied<T> {
     Err(Failure::without_effect(StoreError::new(kind, "a test")))
 }
 
-fn busy() -> Result<Answer<Acquired>, Failure> {
+fn busy() -> Replied<Acquired> {
     answer(Acquired::busy(None, true))
 }
 
-fn found(holder: Option<&str>) -> Result<Answer<Option<LockFound>>, Failure> {
+fn found(holder: Option<&str>) -> Replied<Option<LockFound>> {
     let foreign = |holder: &str| FoundHolder::Foreign(holder.to_owned());
     let held = |holder: &str| LockFound::held(foreign(holder), None, 0);
     answer(Some(holder.map_or(LockFound::free(0), held)))
@@ -35,6 +35,15 @@ fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
+}
+
+fn silence<T>() -> Replied<T> {
+    failed(StoreErrorKind::Timeout)
+}
+
+/// How a command that was sent then ended.
+fn note(key: &KeyLiveness, sent: Instant, result: &Replied<Acquired>) {
+    key.note(sent, || false, false, result);
 }
 
 /// What is known at once to a request that came then; `None` if the store must be looked at.
@@ -48,7 +57,7 @@ fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
 #[test]
 fn what_one_was_told_lately_holds_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + 10 * MS, || false, false, &busy());
+    note(&key, start + 10 * MS, &busy());
     assert!(matches!(known(&key, start + 10 * MS), Some(Said::Taken)));
     assert!(known(&key, start + 11 * MS).is_none());
 }
@@ -56,35 +65,25 @@ fn what_one_was_told_lately_holds_for_all() {
 #[test]
 fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &busy());
+    note(&key, start, &busy());
     for at in [5, 6, 7] {
-        key.note(
-            start + at * MS,
-            || false,
-            false,
-            &failed(StoreErrorKind::Timeout),
-        );
+        note(&key, start + at * MS, &silence());
     }
     let since = key.failing(|| start).map(|failing| failing.since);
     assert_eq!(since, Some(start + 5 * MS));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 8 * MS, || false, false, &busy());
+    note(&key, start + 8 * MS, &busy());
     assert!(key.failing(|| start).is_none());
 }
 
 #[test]
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &failed(StoreErrorKind::OutOfMemory));
+    note(&key, start, &failed(StoreErrorKind::OutOfMemory));
     key.note_look(0, start + MS, false, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 2 * MS, || false, false, &busy());
-    key.note(
-        start + 3 * MS,
-        || false,
-        false,
-        &failed(StoreErrorKind::Timeout),
-    );
+    note(&key, start + 2 * MS, &busy());
+    note(&key, start + 3 * MS, &silence());
     key.note_look(0, start + 4 * MS, false, &found(None));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
     key.note_look(0, start + 5 * MS, false, &found(Some("somebody")));
@@ -94,20 +93,20 @@ fn a_look_ends_silence_and_not_a_refusal() {
 #[test]
 fn a_silence_that_was_met_before_a_request_came_says_nothing_to_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
+    note(&key, start, &silence());
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
     assert!(known(&key, start + MS).is_none());
-    key.note(start, || false, false, &failed(StoreErrorKind::OutOfMemory));
+    note(&key, start, &failed(StoreErrorKind::OutOfMemory));
     assert!(matches!(known(&key, start + MS), Some(Said::Failing(_))));
 }
 
 #[test]
 fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
+    note(&key, start, &silence());
     key.forget();
     // A look that was called for before ends after that.
-    key.note_look(0, start + MS, false, &failed(StoreErrorKind::Timeout));
+    key.note_look(0, start + MS, false, &silence());
     assert!(key.failing(|| start).is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
@@ -131,24 +130,19 @@ fn one_looks_for_all() {
 #[test]
 fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + MS, || false, false, &busy());
-    key.note(start, || false, false, &failed(StoreErrorKind::Timeout));
+    note(&key, start + MS, &busy());
+    note(&key, start, &silence());
     assert!(key.failing(|| start).is_none());
-    key.note(
-        start + MS,
-        || false,
-        false,
-        &failed(StoreErrorKind::Timeout),
-    );
+    note(&key, start + MS, &silence());
     assert!(key.failing(|| start).is_some());
 }
 
 #[test]
 fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || true, false, &failed(StoreErrorKind::Timeout));
+    key.note(start, || true, false, &silence());
     assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
-    key.note(start, || false, false, &failed(StoreErrorKind::Denied));
+    note(&key, start, &failed(StoreErrorKind::Denied));
     assert!(key.failing(|| start + 4999 * MS).is_some());
     assert!(key.failing(|| start + 5001 * MS).is_none());
     assert!(known(&key, start + 5001 * MS).is_none());
@@ -172,19 +166,18 @@ enum Met {
 fn silent_after(met: &[Met]) -> Option<Duration> {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.forget();
-    let silence = || failed(StoreErrorKind::Timeout);
     let look = |era, at: u32, says_nothing, result: Result<_, _>| {
         key.note_look(era, start + at * MS, says_nothing, &result);
     };
     for one in met {
         match *one {
-            Met::Busy(at) => key.note(start + at * MS, || false, false, &busy()),
-            Met::Silence(at) => key.note(start + at * MS, || false, false, &silence()),
+            Met::Busy(at) => note(&key, start + at * MS, &busy()),
+            Met::Silence(at) => note(&key, start + at * MS, &silence()),
             Met::OwnSilence(at) => key.note(start + at * MS, || true, false, &silence()),
             Met::LookAnswered(at) => look(1, at, false, found(None)),
-            Met::LookSilence(at) => look(1, at, false, failed(StoreErrorKind::Timeout)),
-            Met::LookOwnSilence(at) => look(1, at, true, failed(StoreErrorKind::Timeout)),
-            Met::LookOfBefore(at) => look(0, at, false, failed(StoreErrorKind::Timeout)),
+            Met::LookSilence(at) => look(1, at, false, silence()),
+            Met::LookOwnSilence(at) => look(1, at, true, silence()),
+            Met::LookOfBefore(at) => look(0, at, false, silence()),
         }
     }
     let since = key.silent_since();
@@ -221,7 +214,7 @@ fn silence_counts_from_the_first_command_after_the_last_that_was_answered() {
 fn the_key_was_taken_after_a_command_of_then_or_later() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     assert!(!key.was_taken(None) && !key.was_taken(Some(start)));
-    key.note(start, || false, false, &busy());
+    note(&key, start, &busy());
     assert!(key.was_taken(None) && key.was_taken(Some(start)));
     assert!(!key.was_taken(Some(start + MS)));
 }
@@ -229,7 +222,7 @@ fn the_key_was_taken_after_a_command_of_then_or_later() {
 #[test]
 fn a_failure_lasts_for_five_seconds_to_the_instant() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &failed(StoreErrorKind::Denied));
+    note(&key, start, &failed(StoreErrorKind::Denied));
     assert!(key.failing(|| start + 5000 * MS).is_some());
     assert!(matches!(
         known(&key, start + 5000 * MS),
@@ -251,11 +244,11 @@ fn a_look_tells_who_holds_the_key() {
 #[test]
 fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, || false, false, &failed(StoreErrorKind::Contended));
+    note(&key, start, &failed(StoreErrorKind::Contended));
     assert!(matches!(known(&key, start), Some(Said::Contended(_))));
     assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
     assert_eq!(key.answered(), Some(start));
-    key.note(start + MS, || false, false, &busy());
+    note(&key, start + MS, &busy());
     assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
     assert!(known(&key, start + 2 * MS).is_none());
 }

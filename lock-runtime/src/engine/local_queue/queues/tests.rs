@@ -14,10 +14,7 @@ use crate::engine::local_queue::Tenure;
 const MS: Duration = Duration::from_millis(1);
 
 fn owner(request: u64) -> Owner {
-    Owner {
-        client: ClientId(1),
-        request,
-    }
+    Owner::new(ClientId(1), request)
 }
 
 fn key(text: &str) -> LockKey {

@@ -93,7 +93,6 @@ fn prefix(value: &str) -> Result<Namespace, ConfigError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -146,10 +146,7 @@ mod tests {
             environment: none,
             host: String::new(),
         };
-        let owner = Owner {
-            client: ClientId(7),
-            request: 42,
-        };
+        let owner = Owner::new(ClientId(7), 42);
         for (end, kept) in [("", false), (KEPT, true)] {
             let text = format!("ADDED:2026-11-26T10:59:28.510Z@h:1:{owner}{end}");
             let found = FoundHolder::Owner {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    ForeignNames, FoundHolder, Holder, Instant, Link, LockFound, LockKey, Logged, Namespace, Owner,
-    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, ForeignNames, FoundHolder, Holder,
+    Instant, Link, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied, Store,
+    StoreFuture,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
@@ -112,15 +112,15 @@ pub(super) fn is_number(text: &str) -> bool {
 /// Locks in a layout, over the connections of a [`RedisStore`].
 #[derive(Debug)]
 pub(crate) struct TextStore<L> {
-    redis: RedisStore,
+    store: RedisStore,
     layout: L,
     names: ForeignNames,
 }
 
 impl<L: TextLayout> TextStore<L> {
-    pub(crate) fn new(redis: RedisStore, layout: L) -> Self {
+    pub(crate) fn new(store: RedisStore, layout: L) -> Self {
         Self {
-            redis,
+            store,
             layout,
             names: ForeignNames::default(),
         }
@@ -139,7 +139,7 @@ impl<L: TextLayout> TextStore<L> {
         operation: &str,
         arguments: impl FnOnce(&mut Command),
     ) -> Request {
-        Request::script(self.redis.form(self.layout.script()), |command| {
+        Request::script(self.store.form(self.layout.script()), |command| {
             self.layout.put_keys(key, command);
             command.arg(operation);
             self.layout.put_settings(command);
@@ -155,13 +155,8 @@ impl<L: TextLayout> TextStore<L> {
         }
     }
 
-    async fn ask(
-        &self,
-        key: &LockKey,
-        by: Instant,
-        request: Request,
-    ) -> Result<Answer<TextReply>, Failure> {
-        let servers = &self.redis.servers;
+    async fn ask(&self, key: &LockKey, by: Instant, request: Request) -> Replied<TextReply> {
+        let servers = &self.store.servers;
         let slot = servers.is_cluster().then(|| self.slot_of(key));
         let answered = servers.exchange(slot, by, &request).await?;
         let reply: Reply<TextReply> = reply(answered.link, answered.result)?;
@@ -174,9 +169,9 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    async fn take(&self, request: &Acquire, until: Instant) -> Result<Answer<Acquired>, Failure> {
+    async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
         let claim = &request.claim;
-        self.redis.hear_view(&claim.key);
+        self.store.hear_view(&claim.key);
         if let Some(owner) = request.instead_of {
             let before = Claim::new(claim.key.clone(), owner, None);
             let ended = self.end(&before, Duration::ZERO, until).await?;
@@ -187,7 +182,7 @@ impl<L: TextLayout> TextStore<L> {
                 return Ok(ended.map(|_| Acquired::Busy(busy)));
             }
         }
-        let by = until.min(self.redis.clock.now() + self.redis.command_timeout);
+        let by = until.min(self.store.clock.now() + self.store.command_timeout);
         let acquire = self.request(&claim.key, "acquire", |command| {
             command.arg(self.layout.own(claim.owner));
             self.layout.put_new_text(request, command);
@@ -208,7 +203,7 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Result<Answer<Renewed>, Failure> {
+    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Replied<Renewed> {
         let claim = &hold.claim;
         let renew = self.request(&claim.key, "renew", |command| {
             let own = self.layout.own(claim.owner);
@@ -221,18 +216,13 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    fn link_of_all(&self, links: Vec<Link>) -> Link {
-        let links = links.into_iter().reduce(Link::merge);
-        links.unwrap_or_else(|| self.redis.link())
+    fn link_of_all(&self, links: &[Link]) -> Link {
+        let links = links.iter().copied().reduce(Link::merge);
+        links.unwrap_or_else(|| self.store.link())
     }
 
     /// Ends a hold. The key stays taken for `keep`.
-    async fn end(
-        &self,
-        claim: &Claim,
-        keep: Duration,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    async fn end(&self, claim: &Claim, keep: Duration, by: Instant) -> Replied<Released> {
         let release = self.request(&claim.key, "release", |command| {
             command.arg(self.layout.own(claim.owner)).arg(millis(keep));
         });
@@ -260,7 +250,7 @@ impl<L: TextLayout> Store for TextStore<L> {
                 }));
             }
             // A node that does not answer must not spoil the others' answers.
-            Ok(Answer::new(renewed_each(renewed)?, self.link_of_all(links)))
+            Ok(Answer::new(renewed_each(renewed)?, self.link_of_all(&links)))
         })
     }
 
@@ -271,7 +261,7 @@ impl<L: TextLayout> Store for TextStore<L> {
             let ended: Result<Vec<_>, _> = join_all(ends).await.into_iter().collect();
             let (released, links): (Vec<_>, Vec<_>) =
                 ended?.into_iter().map(|one| (one.value, one.link)).unzip();
-            Ok(Answer::new(released, self.link_of_all(links)))
+            Ok(Answer::new(released, self.link_of_all(&links)))
         })
     }
 
@@ -325,54 +315,19 @@ impl<L: TextLayout> Store for TextStore<L> {
         can.rounds_up = self.layout.rounds_up();
         can.tells = true;
         can.tells_slow = true;
-        can.fails_over = self.redis.fails_over;
+        can.fails_over = self.store.fails_over;
         can
     }
 
-    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        self.redis.tell(to, message, by)
-    }
-
-    fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
-        Store::forget_unused_views(&self.redis, has_any)
-    }
-
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        self.redis.ping(by)
-    }
-
-    fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
-        self.redis.await_connection(by)
-    }
-
-    fn is_connected(&self) -> bool {
-        self.redis.is_connected()
-    }
-
-    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Store::servers(&self.redis, by)
-    }
-
-    fn log_findings(&self, by: Instant) -> Logged<'_> {
-        self.redis.log_findings(by)
-    }
-
-    fn link(&self) -> Link {
-        self.redis.link()
+    lock_store::delegate! {
+        tell forget_unused_views ping connected is_connected servers log_findings link close
+        is_closed
     }
 
     fn link_of(&self, key: &LockKey) -> Link {
-        match &self.redis.servers {
+        match &self.store.servers {
             Servers::One(connection) => connection.link(),
             Servers::Cluster(cluster) => cluster.link(self.slot_of(key)),
         }
-    }
-
-    fn close(&self) {
-        self.redis.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.redis.is_closed()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, trusted};
-use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Instant, Queue};
+use lock_store::{Acquire, Acquired, Busy, Failure, Granted, Holder, Instant, Queue, Replied};
 
 use super::majority::too_few;
 use super::round::Round;
@@ -55,11 +55,7 @@ impl Met {
 }
 
 impl QuorumStore {
-    pub(super) async fn acquire(
-        &self,
-        request: &Acquire,
-        by: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    pub(super) async fn acquire(&self, request: &Acquire, by: Instant) -> Replied<Acquired> {
         hear_view(&self.nodes, &request.claim.key);
         let owner = request.claim.owner;
         if self.end_earlier(request, by).await? {

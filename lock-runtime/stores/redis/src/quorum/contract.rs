@@ -2,9 +2,8 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Finished, Instant, LeaseLimits, Link, LockFound, LockKey, Logged, Namespace, Owner,
-    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    Fenced, Finished, Instant, LeaseLimits, Link, Logged, Namespace, Owner, Release, Released,
+    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -31,6 +30,10 @@ const LEASES: &str = "\
 
 /// Several keys are taken one after the other: each has a majority of its own.
 impl Store for QuorumStore {
+    lock_store::boxed! {
+        renew: renew_all, inspect: inspect_all, force_release: force_release_all,
+    }
+
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move {
             if request.claim.permits.is_some() {
@@ -81,10 +84,6 @@ impl Store for QuorumStore {
             }
             self.is_diagnosed().await
         })
-    }
-
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(async move { self.renew_all(&holds, by).await })
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
@@ -145,14 +144,6 @@ impl Store for QuorumStore {
             self.forget(owner, &round);
             Ok(said(ended))
         })
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(async move { self.inspect_all(key, by).await })
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.force_release_all(key, by))
     }
 
     fn owner_of(&self, shown: Owner) -> Owner {

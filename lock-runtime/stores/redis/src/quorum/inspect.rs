@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Store};
+use lock_store::{FoundHolder, Instant, LockFound, LockKey, Replied, Store};
 
 use super::store::{QuorumStore, said};
 use crate::errors::without_effect;
@@ -13,7 +13,7 @@ impl QuorumStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<LockFound>>, Failure> {
+    ) -> Replied<Option<LockFound>> {
         let mut replies = self.each(|_, node| {
             let key = key.clone();
             async move { node.inspect(key, by).await.map(|answer| answer.value) }
@@ -69,7 +69,7 @@ impl QuorumStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<bool>>, Failure> {
+    ) -> Replied<Option<bool>> {
         let replies = self.each(|_, node| {
             let key = key.clone();
             async move { node.force_release(key, by).await.map(|answer| answer.value) }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{Answer, Failure, Instant, Renewal, Renewed, Store};
+use lock_store::{Failure, Instant, Renewal, Renewed, Replied, Store};
 
 use super::store::{QuorumStore, said};
 
@@ -38,9 +38,9 @@ impl Tally {
 impl QuorumStore {
     pub(super) async fn renew_all(
         &self,
-        holds: &[Renewal],
+        holds: Vec<Renewal>,
         by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    ) -> Replied<Vec<Renewed>> {
         let now = self.clock.now();
         let in_round = |hold: &Renewal| {
             let round = self.round_of(hold.claim.owner)?;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{
-    Answer, Failure, Instant, Link, LockKey, Mutex, Owner, StoreError, StoreErrorKind,
-};
+use lock_store::{Instant, Link, LockKey, Mutex, Owner, Replied, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
 use super::ends::Ends;
@@ -73,7 +71,7 @@ impl Round {
         self.state.lock().parts[at]
     }
 
-    pub(super) fn settle(&self, at: usize, reply: &Result<Answer<QuorumTaken>, Failure>) {
+    pub(super) fn settle(&self, at: usize, reply: &Replied<QuorumTaken>) {
         let part = match reply {
             Ok(answer) => match answer.value {
                 QuorumTaken::Granted { .. } => RoundPart::Has,

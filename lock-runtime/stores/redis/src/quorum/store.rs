@@ -168,10 +168,7 @@ impl QuorumStore {
     pub(super) fn next_owner(&self, request: u64) -> Owner {
         let count = u64::from(self.rounds.fetch_add(1, Ordering::Relaxed));
         let random = request & !u64::from(u32::MAX);
-        Owner {
-            client: self.client,
-            request: random | count,
-        }
+        Owner::new(self.client, random | count)
     }
 
     pub(super) fn round_of(&self, owner: Owner) -> Option<Arc<Round>> {

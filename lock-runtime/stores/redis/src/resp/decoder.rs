@@ -162,7 +162,6 @@ fn parts(bytes: &[u8]) -> Option<[(usize, usize); 3]> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::super::scanner::{MOST_BYTES, Scanner};
     use super::*;

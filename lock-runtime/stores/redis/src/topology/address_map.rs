@@ -1,7 +1,6 @@
 //! [`AddressMap`]: addresses that sentinels and cluster nodes announce, as they are from here.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use lock_store::{ConfigError, percent_decoded};
@@ -15,11 +14,7 @@ pub struct AddressMap(Option<Arc<Translate>>);
 
 type Translate = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
-impl fmt::Debug for AddressMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AddressMap(…)")
-    }
-}
+lock_store::show!(AddressMap);
 
 impl AddressMap {
     /// Calls this with the host and the port of each announced address. `None` leaves an address

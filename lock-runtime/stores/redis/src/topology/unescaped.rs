@@ -72,7 +72,6 @@ fn misplaced(scheme: &str, rest: &str) -> Option<char> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -305,11 +305,6 @@ fn quorum(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
 mod tests {
     use super::*;
 
@@ -320,6 +315,16 @@ mod tests {
 
     fn topology(url: &str) -> Topology {
         StoreUrl::parse(url, None).unwrap().topology
+    }
+
+    /// User, password and database.
+    fn login(info: &ConnectionInfo) -> (Option<&str>, Option<&str>, i64) {
+        let settings = info.redis_settings();
+        (settings.username(), settings.password(), settings.db())
+    }
+
+    fn addresses(infos: &[ConnectionInfo]) -> Vec<String> {
+        infos.iter().map(|info| info.addr().to_string()).collect()
     }
 
     #[test]
@@ -380,10 +385,7 @@ mod tests {
         let Topology::Server(info) = topology("redis://u:p@h:7/3") else {
             panic!("one server");
         };
-        assert_eq!(
-            (info.redis_settings().username(), info.redis_settings().db()),
-            (Some("u"), 3)
-        );
+        assert_eq!(login(&info), (Some("u"), Some("p"), 3));
         assert!(StoreUrl::parse("redis+unix:///tmp/redis.sock?db=2", None).is_ok());
     }
 
@@ -395,11 +397,7 @@ mod tests {
         };
         let seeds: Vec<String> = seeds.iter().map(ServerAddress::to_string).collect();
         assert_eq!(seeds, ["h1:7001", "h2:6379", "::1:7003"]);
-        let settings = template.redis_settings();
-        assert_eq!(
-            (settings.username(), settings.password()),
-            (Some("u"), Some("p@ss"))
-        );
+        assert_eq!(login(&template), (Some("u"), Some("p@ss"), 0));
     }
 
     #[test]
@@ -414,23 +412,11 @@ mod tests {
         else {
             panic!("sentinels");
         };
-        let addrs: Vec<String> = sentinels
-            .iter()
-            .map(|info| info.addr().to_string())
-            .collect();
-        assert_eq!(addrs, ["h1:7", "h2:26379", "::1:26379"]);
+        assert_eq!(addresses(&sentinels), ["h1:7", "h2:26379", "::1:26379"]);
         for info in &sentinels {
-            let settings = info.redis_settings();
-            assert_eq!(
-                (settings.username(), settings.password(), settings.db()),
-                (Some("s"), Some("q/"), 0)
-            );
+            assert_eq!(login(info), (Some("s"), Some("q/"), 0));
         }
-        let settings = master.redis_settings();
-        assert_eq!(
-            (settings.username(), settings.password(), settings.db()),
-            (Some("u"), Some("p@ss"), 3)
-        );
+        assert_eq!(login(&master), (Some("u"), Some("p@ss"), 3));
         assert_eq!(name, "my-master");
     }
 
@@ -444,14 +430,9 @@ mod tests {
         else {
             panic!("a quorum");
         };
-        let addrs: Vec<String> = servers.iter().map(|info| info.addr().to_string()).collect();
-        assert_eq!(addrs, ["h1:7001", "h2:6379", "::1:7003"]);
+        assert_eq!(addresses(&servers), ["h1:7001", "h2:6379", "::1:7003"]);
         for info in &servers {
-            let settings = info.redis_settings();
-            assert_eq!(
-                (settings.username(), settings.password(), settings.db()),
-                (Some("u"), Some("p@ss"), 2)
-            );
+            assert_eq!(login(info), (Some("u"), Some("p@ss"), 2));
         }
         assert_eq!(rejoin_after, Duration::from_secs(90));
     }

@@ -138,7 +138,6 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

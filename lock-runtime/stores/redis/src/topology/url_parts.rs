@@ -187,7 +187,6 @@ fn with_port(host: &str, port: u16) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -1,13 +1,12 @@
 //! [`ShedLockTable`]: the contract, on the table.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
-    Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Store,
-    StoreErrorKind, StoreFuture, escaped,
+    Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied,
+    Store, StoreErrorKind, StoreFuture, escaped,
 };
 use tokio_postgres::Row;
 
@@ -17,7 +16,6 @@ use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
 use crate::store::{KEPT_TRY, PostgresStore, one};
-use crate::together::StatementReply;
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -37,11 +35,7 @@ pub(crate) struct ShedLockTable {
     names: ForeignNames,
 }
 
-impl fmt::Debug for ShedLockTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ShedLockTable").field(&self.store).finish()
-    }
-}
+lock_store::show!(ShedLockTable as it: store = it.store);
 
 impl ShedLockTable {
     pub(crate) fn new(store: Arc<PostgresStore>, name: &str) -> Self {
@@ -91,7 +85,7 @@ impl ShedLockTable {
         claims: &[(&Claim, i64)],
         asked: &[usize],
         by: Instant,
-    ) -> StatementReply<Vec<(usize, bool)>> {
+    ) -> Replied<Vec<(usize, bool)>> {
         let (mut names, mut owners, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for (claim, number) in asked.iter().filter_map(|at| claims.get(*at)) {
             names.push(self.store.name(&claim.key));
@@ -130,7 +124,7 @@ impl ShedLockTable {
         sql: &ForMany,
         claims: &[(&Claim, i64)],
         by: Instant,
-    ) -> StatementReply<Vec<Option<bool>>> {
+    ) -> Replied<Vec<Option<bool>>> {
         let mut outcomes = vec![None; claims.len()];
         let mut left: Vec<usize> = (0..claims.len()).collect();
         loop {
@@ -167,7 +161,7 @@ impl ShedLockTable {
         by: Instant,
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-    ) -> StatementReply<T> {
+    ) -> Replied<T> {
         let reply = self.store.call(by, statement, read).await;
         reply.map_err(|mut failure| {
             // The table was dropped meanwhile.
@@ -178,7 +172,7 @@ impl ShedLockTable {
         })
     }
 
-    async fn take(&self, request: &Acquire, by: Instant) -> StatementReply<Acquired> {
+    async fn take(&self, request: &Acquire, by: Instant) -> Replied<Acquired> {
         let claim = &request.claim;
         let look_in = |remaining| Some(self.store.next_look_in(claim.owner, remaining));
         if let Some(owner) = request.instead_of {
@@ -230,7 +224,7 @@ impl ShedLockTable {
         }
     }
 
-    async fn extend(&self, holds: &[Renewal], by: Instant) -> StatementReply<Vec<Renewed>> {
+    async fn extend(&self, holds: &[Renewal], by: Instant) -> Replied<Vec<Renewed>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.lease)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RENEW, &all, by).await?;
@@ -242,7 +236,7 @@ impl ShedLockTable {
         Ok(answer.map(|all| all.into_iter().map(renewed).collect()))
     }
 
-    async fn end(&self, holds: &[Release], by: Instant) -> StatementReply<Vec<Released>> {
+    async fn end(&self, holds: &[Release], by: Instant) -> Replied<Vec<Released>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.keep)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RELEASE, &all, by).await?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Fenced, Instant, Link, LockKey, Release, Released, Renewal,
-    Renewed, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Fenced, Instant, Link, LockKey, Release, Released, Renewal, Renewed,
+    Replied, StoreError, StoreErrorKind,
 };
 
 use super::RedissonStore;
@@ -24,15 +24,15 @@ impl RedissonStore {
         &self,
         holds: Vec<Renewal>,
         by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    ) -> Replied<Vec<Renewed>> {
         let each = holds.iter().map(|hold| self.renew_one(hold, by));
-        let each: Vec<Result<Answer<Renewed>, Failure>> = join_all(each).await;
+        let each: Vec<Replied<Renewed>> = join_all(each).await;
         let link = one_link(&each, self.store.servers.link());
         let each = each.into_iter().map(|one| one.map(|answer| answer.value));
         Ok(Answer::new(renewed_each(each.collect())?, link))
     }
 
-    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Result<Answer<Renewed>, Failure> {
+    async fn renew_one(&self, hold: &Renewal, by: Instant) -> Replied<Renewed> {
         let claim = &hold.claim;
         let (names, field) = (self.names(&claim.key), names::field(claim.owner));
         let (word, second) = match Kind::of(claim) {
@@ -59,11 +59,7 @@ impl RedissonStore {
         }))
     }
 
-    pub(super) async fn fence_now(
-        &self,
-        claim: Claim,
-        by: Instant,
-    ) -> Result<Answer<Fenced>, Failure> {
+    pub(super) async fn fence_now(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let names = self.names(&claim.key);
         if !matches!(Kind::of(&claim), Kind::Lock) {
             let text = "Redisson has no fencing tokens for locks in shares; take an exclusive lock";
@@ -85,7 +81,7 @@ impl RedissonStore {
         &self,
         requests: Vec<Release>,
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         let each = requests
             .iter()
             .map(|one| self.end(&one.claim, one.keep, false, by));
@@ -95,11 +91,7 @@ impl RedissonStore {
         Ok(Answer::new(each?, link))
     }
 
-    pub(super) async fn abandon_request(
-        &self,
-        request: Acquire,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    pub(super) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
         self.end(&request.claim, Duration::ZERO, request.fair, by)
             .await
     }
@@ -111,7 +103,7 @@ impl RedissonStore {
         keep: Duration,
         leaves: bool,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let names = self.names(&claim.key);
         let end = match Kind::of(claim) {
             Kind::Lock => self.end_lock(&names, claim, keep, leaves),
@@ -128,7 +120,7 @@ impl RedissonStore {
         claim: Claim,
         rest: u32,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let names = self.names(&claim.key);
         let shrink = match Kind::of(&claim) {
             Kind::Lock => return Ok(Answer::new(Released::NotHeld, self.store.servers.link())),
@@ -145,12 +137,7 @@ impl RedissonStore {
         self.done(&claim.key, by, &shrink).await
     }
 
-    async fn done(
-        &self,
-        key: &LockKey,
-        by: Instant,
-        request: &Request,
-    ) -> Result<Answer<Released>, Failure> {
+    async fn done(&self, key: &LockKey, by: Instant, request: &Request) -> Replied<Released> {
         let reply: Reply<i64> = self.store.call(key, by, request).await?;
         Ok(reply.map(|value| match value {
             Ok(1) => Released::Released,
@@ -219,7 +206,7 @@ impl RedissonStore {
 }
 
 /// The link of all answers, if they came over one.
-fn one_link<T>(answers: &[Result<Answer<T>, Failure>], of_none: Link) -> Link {
+fn one_link<T>(answers: &[Replied<T>], of_none: Link) -> Link {
     let links = answers.iter().flatten().map(|answer| answer.link);
     links.reduce(Link::merge).unwrap_or(of_none)
 }

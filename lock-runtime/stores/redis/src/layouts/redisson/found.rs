@@ -1,7 +1,7 @@
 //! What a key holds, and its end by force.
 
 use lock_store::rules::MOST_HOLDERS;
-use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits, StoreError};
+use lock_store::{Failure, FoundHolder, Instant, LockFound, LockKey, Permits, Replied, StoreError};
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
@@ -26,11 +26,7 @@ struct Described {
 }
 
 impl Described {
-    async fn of(
-        store: &RedisStore,
-        key: &LockKey,
-        by: Instant,
-    ) -> Result<Answer<Option<Self>>, Failure> {
+    async fn of(store: &RedisStore, key: &LockKey, by: Instant) -> Replied<Option<Self>> {
         let names = RedissonNames::of(&store.namespace, key);
         let keys = [&*names.key, &names.taken(), &names.queue()];
         let inspect = script(store, &scripts::REDISSON_INSPECT, keys, |command| {
@@ -81,7 +77,7 @@ impl RedissonStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<LockFound>>, Failure> {
+    ) -> Replied<Option<LockFound>> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
             let found = described.filter(Described::is_lock)?;
@@ -124,7 +120,7 @@ impl RedissonStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
+    ) -> Replied<Option<Vec<FoundHolder>>> {
         let described = Described::of(&self.store, &key, by).await?;
         Ok(described.map(|described| {
             let found = described.filter(Described::is_lock)?;
@@ -137,7 +133,7 @@ impl RedissonStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<bool>>, Failure> {
+    ) -> Replied<Option<bool>> {
         let names = self.names(&key);
         let (queue, timeouts) = (names.queue(), names.timeouts());
         let keys = [&*names.key, &names.taken(), &queue, &timeouts];

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, Asked, Capabilities, Claim, Fenced, FoundHolder, Holder, Instant, LockFound,
-    LockKey, Mutex, Release, Released, Renewal, Renewed, Store, StoreFuture, SweepingMap, delegate,
+    Acquire, Acquired, Asked, Capabilities, FoundHolder, Holder, Instant, LockKey, Mutex, Store,
+    StoreFuture, SweepingMap, delegate,
 };
 
 pub(super) use self::capabilities::check;
@@ -70,48 +70,18 @@ impl RedissonStore {
 
 impl Store for RedissonStore {
     delegate! {
-        tell forget_unused_views connected is_connected log_findings servers link link_of
+        tell forget_unused_views ping connected is_connected log_findings servers link link_of
         close is_closed
     }
 
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        self.store.ping(by)
+    lock_store::boxed! {
+        renew: renew_each, fence: fence_now, release: release_each, shrink: shrink_to,
+        abandon: abandon_request, inspect: inspect_now, holders: holders_now,
+        force_release: force_release_now,
     }
 
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move { self.take(&request, by).await })
-    }
-
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(self.renew_each(holds, by))
-    }
-
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        Box::pin(self.fence_now(claim, by))
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(self.release_each(requests, by))
-    }
-
-    fn shrink(&self, claim: Claim, rest: u32, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.shrink_to(claim, rest, by))
-    }
-
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(self.abandon_request(request, by))
-    }
-
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<LockFound>> {
-        Box::pin(self.inspect_now(key, by))
-    }
-
-    fn holders(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Vec<FoundHolder>>> {
-        Box::pin(self.holders_now(key, by))
-    }
-
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        Box::pin(self.force_release_now(key, by))
     }
 
     fn foreign_name(&self, holder: Holder) -> Option<String> {

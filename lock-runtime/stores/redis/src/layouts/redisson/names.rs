@@ -122,10 +122,7 @@ pub(super) fn own(field: &str) -> Option<(Owner, bool)> {
         return None;
     }
     let client = u128::from_str_radix(&client.replace('-', ""), 16).ok()?;
-    let owner = Owner {
-        client: ClientId(client),
-        request: request.parse().ok()?,
-    };
+    let owner = Owner::new(ClientId(client), request.parse().ok()?);
     Some((owner, kept))
 }
 
@@ -165,10 +162,7 @@ mod tests {
 
     use super::*;
 
-    const OWNER: Owner = Owner {
-        client: ClientId(0x0a1b_2c3d_0000_4000_8000_0000_0000_0001),
-        request: 34,
-    };
+    const OWNER: Owner = Owner::new(ClientId(0x0a1b_2c3d_0000_4000_8000_0000_0000_0001), 34);
 
     #[test]
     fn a_field_is_of_a_uuid_and_a_thread_and_no_thread_of_java_is_taken_for_ours() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::timing::recheck_in;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Instant, LockKey, Owner,
-    Queue, StoreError, StoreErrorKind,
+    Queue, Replied, StoreError, StoreErrorKind,
 };
 use redis::{FromRedisValue, Value};
 
@@ -47,11 +47,7 @@ fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner
 }
 
 impl RedissonStore {
-    pub(super) async fn take(
-        &self,
-        request: &Acquire,
-        until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    pub(super) async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
         let key = &request.claim.key;
         self.store.hear_view(key);
         let now = self.store.clock.now();
