@@ -1,19 +1,25 @@
--- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel
--- prefix, queue TTL ms, and optionally the owner of an exclusive hold that this request replaces.
+-- ARGV: lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel prefix, queue
+-- TTL ms, owner, and optionally the owner of an exclusive hold that this request replaces.
+-- Requests for several exclusive locks can be one call, if they differ in their owner only. Then the
+-- keys and the owner of each follow one another. The reply has an element for each: the token or 1
+-- if it was granted, as its lock was free and had no queue. Otherwise nothing was done for it, and
+-- it asks alone.
 -- Reply: {1, token or '', of, rest} granted; {0, ms until the first lease ends, queued 0|1, holder,
 -- of} busy. The ms are 0 if others must have their turn first and there are many of them. `of` is
 -- the limit that the present holders of permits use, if it differs from the request's. `rest` is 2
--- if more waiters can have their turn now.
+-- if more waiters can have their turn now. An exclusive lock that was free and had no queue may
+-- also be granted by the token alone, or by 1 without one.
 -- O(log n) in the waiters, and once for each hold that expired and each waiter that gets its turn.
-local owner, lease, channels, instead_of = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
-local me = owner .. ':' .. ARGV[3]
+lease = tonumber(lease)
+local channels, instead_of = ARGV[4], ARGV[7]
+local me = owner .. ':' .. rest
 local place = parse(me)
 local permits, of, tokens = place.permits, place.of, place.tokens
 local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end
 if instead_of and state.holder == instead_of then leave(at, state, instead_of, 0) end
-local since = ARGV[4] == 'join' and hear(at, me, place.client, ARGV[6], time)
+local since = mode == 'join' and hear(at, me, place.client, ttl, time)
 
 local function conflict()
   settle(at, state)
@@ -26,7 +32,7 @@ local others = state.shared and state.used > 0 and state.of ~= of and state.of o
 if not held then
   if is_other_kind(state, permits, of) then return conflict() end
   if not state.holder then
-    mine = ARGV[4] == 'barge' or hand_over(at, state, channels, time, me)
+    mine = mode == 'barge' or hand_over(at, state, channels, time, me)
     -- The hand-over may have changed the holder.
     if is_other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)
@@ -62,11 +68,11 @@ if mine then
 end
 settle(at, state)
 local queued = since or redis.call('ZSCORE', at.queue, me)
-if ARGV[4] == 'join' and not queued then
+if mode == 'join' and not queued then
   redis.call('ZADD', at.queue, string.format('%.0f', time), me)
-  redis.call('PEXPIRE', at.queue, ARGV[6])
+  redis.call('PEXPIRE', at.queue, ttl)
   queued = true
-  if was_suspended(at, place.client) then hear(at, me, place.client, ARGV[6], time) end
+  if was_suspended(at, place.client) then hear(at, me, place.client, ttl, time) end
 end
 local remaining, holder
 if state.rest then

@@ -5,9 +5,9 @@ use std::iter::once;
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
-    Permits, Queue,
+    Owner, Permits, Queue,
 };
-use redis::{FromRedisValue, Value};
+use redis::{FromRedisValue, ParsingError, Value};
 
 use crate::names::Shown;
 use crate::resp::Command;
@@ -51,37 +51,58 @@ impl RedisStore {
             Queue::Barge if is_after_others => Queue::Respect,
             queue => queue,
         };
-        let plain = request.tokens == 0 && request.claim.permits.is_none();
+        let is_exclusive = request.claim.permits.is_none();
+        let plain = is_exclusive && request.tokens == 0;
         if plain && queue == Queue::Barge && instead_of.is_none() {
             let answer = self.set_if_free(request, by, until).await?;
             self.note_turns(request, &answer.value);
             return self.confirm_if_granted(request, answer, by).await;
         }
-        let listens = request.queue == Queue::Join;
-        let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
-            self.name(command, once(key));
-            command
-                .arg(Shown(request.claim.owner))
-                .arg(millis(request.lease))
-                .arg(rest_of_place(request))
-                .arg(mode(queue))
-                .arg(self.channels(key))
-                .arg(millis(QUEUE_TTL));
-            match instead_of {
-                Some(owner) => _ = command.arg(Shown(owner)),
-                None => command.sets_lock_of(request.claim.owner.request),
-            }
-        });
-        let acquire = acquire.repeated().patient(Some(until));
-        let acquire = acquire.listening(listens.then(|| self.channel(key)));
-        let reply: Reply<Vec<Value>> = self.call(key, by, &acquire).await?;
-        if let Ok([Value::Int(1), _, _, Value::Int(rest)]) = reply.value.as_deref() {
-            self.serve_the_rest(key, *rest, by).await;
+        let script = |may_be_merged| {
+            let acquire = self.acquire_script(request, queue, instead_of, may_be_merged);
+            let listens = request.queue == Queue::Join;
+            let acquire = acquire.repeated().patient(Some(until));
+            acquire.listening(listens.then(|| self.channel(key)))
+        };
+        let may_be_merged = is_exclusive && instead_of.is_none() && !self.servers.is_cluster();
+        let mut reply: Reply<AcquireReply> = self.call(key, by, &script(may_be_merged)).await?;
+        if matches!(reply.value, Ok(AcquireReply::Undecided)) {
+            reply = self.call(key, by, &script(false)).await?;
+        }
+        if let Ok(AcquireReply::Listed(list)) = &reply.value
+            && let [Value::Int(1), _, _, Value::Int(rest)] = list[..]
+        {
+            self.serve_the_rest(key, rest, by).await;
         }
         let answer = reply
             .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
         self.note_turns(request, &answer.value);
         self.confirm_if_granted(request, answer, by).await
+    }
+
+    fn acquire_script(
+        &self,
+        request: &Acquire,
+        queue: Queue,
+        instead_of: Option<Owner>,
+        may_be_merged: bool,
+    ) -> Request {
+        let (key, owner) = (&request.claim.key, request.claim.owner);
+        Request::script(self.form(&scripts::ACQUIRE), |command| {
+            self.name(command, once(key));
+            command
+                .arg(millis(request.lease))
+                .arg(rest_of_place(request))
+                .arg(mode(queue))
+                .arg(self.channels(key))
+                .arg(millis(QUEUE_TTL))
+                .arg(Shown(owner));
+            match instead_of {
+                Some(owner) => _ = command.arg(Shown(owner)),
+                None if may_be_merged => command.asks_for_lock_of(owner.request, 3, 5),
+                None => command.sets_lock_of(owner.request),
+            }
+        })
     }
 
     /// Whether other programs may have locks of this name.
@@ -172,8 +193,34 @@ pub(super) fn rest_of_place(request: &Acquire) -> String {
     }
 }
 
-fn acquired(reply: Vec<Value>, reserved: u32) -> Acquired {
-    let mut reply = reply.into_iter();
+/// The reply of the script that grants one lock.
+enum AcquireReply {
+    /// The lock was free, and nobody waited. The token, or nil.
+    Free(Value),
+    Listed(Vec<Value>),
+    /// It was asked for together with others, and was not free. Nothing was done.
+    Undecided,
+}
+
+impl FromRedisValue for AcquireReply {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::Int(1) => Ok(Self::Free(Value::Nil)),
+            Value::BulkString(_) => Ok(Self::Free(value)),
+            Value::Nil => Ok(Self::Undecided),
+            list => Vec::from_redis_value(list).map(Self::Listed),
+        }
+    }
+}
+
+fn acquired(reply: AcquireReply, reserved: u32) -> Acquired {
+    let mut reply = match reply {
+        AcquireReply::Free(value) => {
+            return Acquired::Granted(Granted::new(token(value), reserved));
+        }
+        AcquireReply::Listed(list) => list.into_iter(),
+        AcquireReply::Undecided => return Acquired::busy(None, false),
+    };
     let mut next = || reply.next().unwrap_or(Value::Nil);
     match next() {
         Value::Int(1) => {

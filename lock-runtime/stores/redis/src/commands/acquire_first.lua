@@ -1,36 +1,58 @@
--- The common cases of acquire.lua, before the rest costs anything. The lock is exclusive, and the
--- request replaces no other hold.
-local tokens = #ARGV == 6 and string.match(ARGV[3], '^%d+:%d+:?(%d*)$')
+-- The common cases of acquire.lua, before the rest costs anything: locks are exclusive, and no
+-- request replaces another hold. Numbers stay text: the server is slow at formatting them.
+local count, owner = #KEYS / 3, ARGV[6]
+local lease, rest, mode, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local tokens = #ARGV == 5 + count and string.match(rest, '^%d+:%d+:?(%d*)$')
 if tokens then
-  -- A free lock, asked for once, with a fencing token.
-  if ARGV[4] == 'barge' and tokens ~= '' then
-    local set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-    if set and set.ok then
-      local at = {fence = KEYS[3]}
-      local token = mint(at, tonumber(tokens))
-      if token then
-        keep_tokens(at, token, tonumber(tokens))
-        return {1, token}
+  local now
+  local function tell_time()
+    if now then return end
+    local time = redis.call('TIME')
+    local micros = time[2]
+    now = time[1] .. (#micros == 6 and micros or string.sub('00000' .. micros, -6))
+  end
+  local replies = {}
+  for i = 1, count do
+    local lock, queue, counter = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+    local asking, free, holder = ARGV[5 + i], false, nil
+    if mode == 'barge' then
+      local set = redis.pcall('SET', lock, asking, 'NX', 'PX', lease)
+      free = set and set.ok
+    else
+      holder = redis.pcall('GET', lock)
+      -- Nobody waits.
+      free = not holder and redis.call('PTTL', queue) == -2
+      if free then redis.call('SET', lock, asking, 'PX', lease) end
+    end
+    replies[i] = free and tokens == '' and 1
+    if free and tokens ~= '' then
+      tell_time()
+      local last = redis.pcall('GET', counter) or '0'
+      -- The first token is the time, if that is above all tokens before (see tokens.lua).
+      if type(last) == 'string' and string.find(last, '^%d+$') and last - now < 0 then
+        last = tokens == '1' and now or string.format('%.0f', now + tokens - 1)
+        redis.call('SET', counter, last, 'PX', '86400000')
+        replies[i] = now
+      else
+        -- acquire.lua finds another token, or reports the wrong counter.
+        redis.call('DEL', lock)
       end
-      -- acquire.lua reports the wrong counter.
-      redis.call('DEL', KEYS[1])
+    elseif count == 1 and mode == 'join' and type(holder) == 'string' and holder ~= asking then
+      -- A place in the queue of a lock that somebody else holds.
+      tell_time()
+      local me = asking .. ':' .. rest
+      local added = redis.pcall('ZADD', queue, 'NX', now, me)
+      -- If places of this client were suspended, acquire.lua must bring them back.
+      local heard = added == 1 and redis.call('ZSCORE', queue, string.match(asking, '^%x+'))
+      if added == 1 and (not heard or tonumber(heard) > 6100000000000000) then
+        redis.call('PEXPIRE', queue, ttl)
+        return {0, redis.call('PTTL', lock), 1, string.sub(holder, 1, 128)}
+      end
+      -- A request that has a place can ask again without free memory.
+      if type(added) == 'table' and not redis.call('ZSCORE', queue, me) then return added end
     end
   end
-  local holder = redis.pcall('GET', KEYS[1])
-  -- A place in the queue of a lock that somebody else holds.
-  if type(holder) == 'string' and holder ~= ARGV[1] and ARGV[4] == 'join' then
-    local me, time = ARGV[1] .. ':' .. ARGV[3], redis.call('TIME')
-    -- Times stay strings: the server is slow at formatting numbers.
-    local now = string.format('%s%06d', time[1], time[2])
-    local added = redis.pcall('ZADD', KEYS[2], 'NX', now, me)
-    -- If places of this client were suspended, acquire.lua must bring them back.
-    local heard = added == 1 and redis.call('ZSCORE', KEYS[2], string.match(ARGV[1], '^%x+'))
-    if added == 1 and (not heard or tonumber(heard) > 6100000000000000) then
-      redis.call('PEXPIRE', KEYS[2], ARGV[6])
-      return {0, redis.call('PTTL', KEYS[1]), 1, string.sub(holder, 1, 128)}
-    end
-    -- A request that has a place can ask again without free memory.
-    if type(added) == 'table' and not redis.call('ZSCORE', KEYS[2], me) then return added end
-  end
+  if count > 1 then return replies end
+  if replies[1] then return replies[1] end
 end
 

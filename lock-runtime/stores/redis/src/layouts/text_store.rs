@@ -250,7 +250,10 @@ impl<L: TextLayout> Store for TextStore<L> {
                 }));
             }
             // A node that does not answer must not spoil the others' answers.
-            Ok(Answer::new(renewed_each(renewed)?, self.link_of_all(&links)))
+            Ok(Answer::new(
+                renewed_each(renewed)?,
+                self.link_of_all(&links),
+            ))
         })
     }
 
