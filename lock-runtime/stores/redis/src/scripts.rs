@@ -40,7 +40,7 @@ fn source(_: &str, built_in: &'static str) -> &'static str {
 }
 
 scripts! {
-    ACQUIRE = "tokens.lua", "acquire_first.lua", "version.lua", "lib.lua", "acquire.lua";
+    ACQUIRE = "acquire_first.lua", "tokens.lua", "version.lua", "lib.lua", "acquire.lua";
     ACQUIRE_ALL = "tokens.lua", "version.lua", "lib.lua", "acquire_all.lua";
     RELEASE = "release_first.lua", "tokens.lua", "version.lua", "lib.lua", "release.lua";
     LEAVE_FREE = "leave_free.lua";

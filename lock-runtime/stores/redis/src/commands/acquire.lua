@@ -1,9 +1,11 @@
 -- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel
 -- prefix, queue TTL ms, and optionally the owner of an exclusive hold that this request replaces.
+-- To barge for an exclusive lock with tokens: only their number after its place.
 -- Reply: {1, token or '', of, rest} granted; {0, ms until the first lease ends, queued 0|1, holder,
 -- of} busy. The ms are 0 if others must have their turn first and there are many of them. `of` is
 -- the limit that the present holders of permits use, if it differs from the request's. `rest` is 2
--- if more waiters can have their turn now.
+-- if more waiters can have their turn now. An exclusive lock that was free and had no queue may
+-- also be granted by the token alone, or by 1 without one.
 -- O(log n) in the waiters, and once for each hold that expired and each waiter that gets its turn.
 local owner, lease, channels, instead_of = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
 local me = owner .. ':' .. ARGV[3]
@@ -26,7 +28,7 @@ local others = state.shared and state.used > 0 and state.of ~= of and state.of o
 if not held then
   if is_other_kind(state, permits, of) then return conflict() end
   if not state.holder then
-    mine = ARGV[4] == 'barge' or hand_over(at, state, channels, time, me)
+    mine = ARGV[4] ~= 'respect' and ARGV[4] ~= 'join' or hand_over(at, state, channels, time, me)
     -- The hand-over may have changed the holder.
     if is_other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)

@@ -5,9 +5,9 @@ use std::iter::once;
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
-    Permits, Queue,
+    Owner, Permits, Queue,
 };
-use redis::{FromRedisValue, Value};
+use redis::{FromRedisValue, ParsingError, Value};
 
 use crate::names::Shown;
 use crate::resp::Command;
@@ -51,36 +51,55 @@ impl RedisStore {
             Queue::Barge if is_after_others => Queue::Respect,
             queue => queue,
         };
-        let plain = request.tokens == 0 && request.claim.permits.is_none();
-        if plain && queue == Queue::Barge && instead_of.is_none() {
+        let is_exclusive = request.claim.permits.is_none();
+        let barges = is_exclusive && queue == Queue::Barge && instead_of.is_none();
+        if barges && request.tokens == 0 {
             let answer = self.set_if_free(request, by, until).await?;
             self.note_turns(request, &answer.value);
             return self.confirm_if_granted(request, answer, by).await;
         }
+        let acquire = self.acquire_script(request, queue, instead_of, barges);
+        let acquire = acquire.repeated().patient(Some(until));
         let listens = request.queue == Queue::Join;
-        let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
+        let acquire = acquire.listening(listens.then(|| self.channel(key)));
+        let reply: Reply<AcquireReply> = self.call(key, by, &acquire).await?;
+        if let Ok(AcquireReply::Listed(list)) = &reply.value
+            && let [Value::Int(1), _, _, Value::Int(rest)] = list[..]
+        {
+            self.serve_the_rest(key, rest, by).await;
+        }
+        let answer = reply
+            .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
+        self.note_turns(request, &answer.value);
+        self.confirm_if_granted(request, answer, by).await
+    }
+
+    fn acquire_script(
+        &self,
+        request: &Acquire,
+        queue: Queue,
+        instead_of: Option<Owner>,
+        barges: bool,
+    ) -> Request {
+        let key = &request.claim.key;
+        Request::script(self.form(&scripts::ACQUIRE), |command| {
             self.name(command, once(key));
             command
                 .arg(Shown(request.claim.owner))
                 .arg(millis(request.lease))
-                .arg(rest_of_place(request))
+                .arg(rest_of_place(request));
+            if barges {
+                command.arg(request.tokens);
+                return;
+            }
+            command
                 .arg(mode(queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL));
             if let Some(owner) = instead_of {
                 command.arg(Shown(owner));
             }
-        });
-        let acquire = acquire.repeated().patient(Some(until));
-        let acquire = acquire.listening(listens.then(|| self.channel(key)));
-        let reply: Reply<Vec<Value>> = self.call(key, by, &acquire).await?;
-        if let Ok([Value::Int(1), _, _, Value::Int(rest)]) = reply.value.as_deref() {
-            self.serve_the_rest(key, *rest, by).await;
-        }
-        let answer = reply
-            .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
-        self.note_turns(request, &answer.value);
-        self.confirm_if_granted(request, answer, by).await
+        })
     }
 
     /// Whether other programs may have locks of this name.
@@ -170,8 +189,30 @@ pub(super) fn rest_of_place(request: &Acquire) -> String {
     }
 }
 
-fn acquired(reply: Vec<Value>, reserved: u32) -> Acquired {
-    let mut reply = reply.into_iter();
+/// The reply of the script that grants one lock.
+enum AcquireReply {
+    /// The lock was free, and nobody waited. The token, or nil.
+    Free(Value),
+    Listed(Vec<Value>),
+}
+
+impl FromRedisValue for AcquireReply {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::Int(1) => Ok(Self::Free(Value::Nil)),
+            Value::BulkString(_) => Ok(Self::Free(value)),
+            list => Vec::from_redis_value(list).map(Self::Listed),
+        }
+    }
+}
+
+fn acquired(reply: AcquireReply, reserved: u32) -> Acquired {
+    let mut reply = match reply {
+        AcquireReply::Free(value) => {
+            return Acquired::Granted(Granted::new(token(value), reserved));
+        }
+        AcquireReply::Listed(list) => list.into_iter(),
+    };
     let mut next = || reply.next().unwrap_or(Value::Nil);
     match next() {
         Value::Int(1) => {

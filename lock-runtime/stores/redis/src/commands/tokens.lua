@@ -1,5 +1,5 @@
 -- Shared by the scripts of locks: the server's time in microseconds, and fencing tokens.
-local FENCE_TTL = 86400000
+local FENCE_TTL = '86400000'
 
 local function now()
   local time = redis.call('TIME')
