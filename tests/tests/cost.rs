@@ -98,6 +98,65 @@ async fn releases_that_are_ready_together_are_few_commands_and_each_has_its_own_
     next.release().await.unwrap();
 }
 
+/// Each has its own outcome: one lock is held, and the counter of another is none.
+#[tokio::test]
+async fn requests_by_a_script_that_are_ready_together_are_few_commands() {
+    let (server, client) = connected().await;
+    let other = settled(&server).await;
+    let held = other.lock("k30").acquire().await.unwrap();
+    server
+        .command(&["SET", "lock:%fence:{lock:k40}", "no number"])
+        .await;
+    let key = |number: usize| format!("k{number}");
+    let evalsha = async || server.command_calls("evalsha").await;
+
+    let before = evalsha().await;
+    let tries = (0..64).map(|number| {
+        let lock = client.lock(&key(number)).fenced();
+        async move { lock.try_acquire().await }
+    });
+    let outcomes = futures_util::future::join_all(tries).await;
+    // The first alone, the others in two, the two that were not free once more, and what is at the
+    // last one's key.
+    let calls = evalsha().await - before;
+    assert!(calls <= 8, "{calls}");
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        match (number, outcome) {
+            (30, outcome) => assert!(matches!(outcome, Ok(None)), "{outcome:?}"),
+            (40, outcome) => assert!(matches!(outcome, Err(LockError::KeyConflict { .. }))),
+            (_, outcome) => {
+                let guard = outcome.unwrap().unwrap();
+                assert!(guard.fencing_token().is_some(), "{number}");
+                guard.release().await.unwrap();
+            }
+        }
+    }
+
+    let before = evalsha().await;
+    let waits = (0..64).map(|number| {
+        let lock = client
+            .lock(&key(number))
+            .fair()
+            .wait(Duration::from_secs(60));
+        async move { lock.acquire().await }
+    });
+    let release = async {
+        eventually("one waits", async || {
+            let stats = client.stats();
+            (stats.held, stats.waiting) == (63, 1)
+        })
+        .await;
+        let calls = evalsha().await - before;
+        held.release().await.unwrap();
+        calls
+    };
+    let (outcomes, calls) = tokio::join!(futures_util::future::join_all(waits), release);
+    assert!(calls <= 6, "{calls}");
+    for outcome in outcomes {
+        outcome.unwrap().release().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_exactly_two_commands() {
     let (server, client) = connected().await;

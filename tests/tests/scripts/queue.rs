@@ -23,7 +23,7 @@ impl Stage {
     /// Asks again for a place of A in the queue of a lock that is held.
     async fn look(&mut self) {
         self.command("SET k holder").await;
-        let arguments = [&*owner(A), "5000", "1000:0", "join", "g:", "60000"];
+        let arguments = ["5000", "join", "g:", "60000", "1000:0", &*owner(A)];
         let done = self.run("ACQUIRE", &KEYS, arguments).await;
         assert_eq!(done.reply, "[0, -1, 1, holder]");
     }

@@ -41,8 +41,8 @@ async fn a_server_that_can_not_tell_rights_tells_none() {
 async fn of_what_is_stored_and_is_no_value_of_ours_a_reply_has_the_beginning_only() {
     let mut stage = Stage::new().await;
     let (me, long) = (owner(A), "9".repeat(1 << 20));
-    let join = [&*me, "5000", "1000:0", "join", "g:", "60000"];
-    let barge = [&*me, "5000", "1000:0:0:1:5", "barge", "g:", "60000"];
+    let join = ["5000", "join", "g:", "60000", "1000:0", &*me];
+    let barge = ["5000", "barge", "g:", "60000", "1000:0:0:1:5", &*me];
     let live = NOW + 1_000_000;
     for stored in [
         format!("SET k {long}"),

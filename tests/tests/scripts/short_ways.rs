@@ -7,7 +7,7 @@ async fn a_place_in_the_queue_of_a_held_lock_costs_six_commands() {
     let mut stage = Stage::new().await;
     stage.command("SET k holder").await;
     let me = owner(A);
-    let arguments = [&*me, "5000", "1000:0", "join", "g:", "60000"];
+    let arguments = ["5000", "join", "g:", "60000", "1000:0", &*me];
     let done = stage.run("ACQUIRE", &KEYS, arguments).await;
     assert_eq!(done.reply, "[0, -1, 1, holder]");
     let place = format!("ZADD q NX {NOW} {me}:1000:0");
@@ -60,12 +60,16 @@ async fn a_free_lock_with_a_token_costs_four_commands() {
         let place = format!("1000:0:{tokens}");
         stage.command("DEL k f").await;
         let done = stage
-            .run("ACQUIRE", &KEYS, [&*me, "5000", &place, tokens])
+            .run(
+                "ACQUIRE",
+                &KEYS,
+                ["5000", "barge", "g:", "60000", &place, &*me],
+            )
             .await;
         assert_eq!(done.reply, NOW.to_string());
         let take = format!("SET k {me} NX PX 5000");
         let count = format!("SET f {last} PX 86400000");
-        assert_eq!(done.sent, [&*take, "GET f", "TIME", &count]);
+        assert_eq!(done.sent, [&*take, "TIME", "GET f", &count]);
         assert_eq!(stage.command("GET f").await, last.to_string());
     }
 }
@@ -76,8 +80,8 @@ async fn a_token_is_above_the_last_one_and_a_counter_that_is_none_stays() {
     let me = owner(A);
     let last = NOW - 1;
     let ways: [&[&str]; 2] = [
-        &[&me, "5000", "1000:0:2", "2"],
-        &[&me, "5000", "1000:0:2", "join", "g:", "60000"],
+        &["5000", "barge", "g:", "60000", "1000:0:2", &me],
+        &["5000", "join", "g:", "60000", "1000:0:2", &me],
     ];
     for arguments in ways {
         // The short way, and two that end in the long one.
@@ -109,7 +113,7 @@ async fn a_free_lock_that_nobody_waits_for_costs_three_commands_and_a_queue_is_n
     let mut stage = Stage::new().await;
     let me = owner(A);
     for mode in ["join", "respect"] {
-        let arguments = [&*me, "5000", "1000:0", mode, "g:", "60000"];
+        let arguments = ["5000", mode, "g:", "60000", "1000:0", &*me];
         stage.command("DEL k q").await;
         let done = stage.run("ACQUIRE", &KEYS, arguments).await;
         assert_eq!(done.reply, "1");
@@ -126,4 +130,68 @@ async fn a_free_lock_that_nobody_waits_for_costs_three_commands_and_a_queue_is_n
         assert!(done.reply.starts_with("[0, "), "{done:?}");
         assert_eq!(stage.command("GET k").await, owner(B));
     }
+}
+
+/// Keys of several locks are those of each, one after the other.
+#[tokio::test]
+async fn of_several_locks_each_is_granted_if_it_is_free_and_otherwise_left_alone() {
+    let mut stage = Stage::new().await;
+    let keys = [
+        "a", "aq", "af", "b", "bq", "bf", "c", "cq", "cf", "d", "dq", "df",
+    ];
+    let (me, second, third, last) = (owner(A), owner(B), format!("{A}-2"), format!("{A}-3"));
+    for (mode, rest, granted) in [
+        ("join", "1000:0", "1".to_owned()),
+        ("barge", "1000:0:2", NOW.to_string()),
+    ] {
+        stage.command("FLUSHALL").await;
+        stage.command("SET b holder").await;
+        stage.command("SET cf nonsense").await;
+        let other_rest = format!("{}1", rest);
+        let arguments = ["5000", mode, "g:", "60000"];
+        let of_each = [
+            rest,
+            &*me,
+            &*other_rest,
+            &*second,
+            rest,
+            &*third,
+            rest,
+            &*last,
+        ];
+        let done = stage
+            .run("ACQUIRE", &keys, [&arguments[..], &of_each].concat())
+            .await;
+        let third_is_free = mode == "join";
+        let third_reply = if third_is_free { "1" } else { "nil" };
+        assert_eq!(
+            done.reply,
+            format!("[{granted}, nil, {third_reply}, {granted}]")
+        );
+        assert_eq!(stage.command("GET a").await, me);
+        assert_eq!(stage.command("GET b").await, "holder");
+        assert_eq!(stage.command("EXISTS bq").await, "0");
+        assert_eq!(
+            stage.command("EXISTS c").await,
+            u8::from(third_is_free).to_string()
+        );
+        assert_eq!(stage.command("GET cf").await, "nonsense");
+        assert_eq!(stage.command("GET d").await, last);
+    }
+}
+
+#[tokio::test]
+async fn of_several_releases_each_is_what_it_would_be_alone() {
+    let mut stage = Stage::new().await;
+    let keys = ["a", "aq", "af", "b", "bq", "bf", "c", "cq", "cf"];
+    stage.command("MSET a one b another c three").await;
+    // Nobody hears of a grant, so its place is passed and the lock is free.
+    let place = format!("{}:1000:0", owner(A));
+    stage.command(&format!("ZADD cq {NOW} {place}")).await;
+    let done = stage
+        .run("RELEASE", &keys, ["g:", "one", "two", "three"])
+        .await;
+    assert_eq!(done.reply, "[1, 0, 1]");
+    assert_eq!(stage.command("MGET a b c").await, "[nil, another, nil]");
+    assert_eq!(stage.command("EXISTS aq bq cq").await, "0");
 }

@@ -9,7 +9,7 @@ async fn a_lease_is_written_only_if_it_gets_longer() {
     stage.pttl = Some(5000);
     stage.command(&format!("SET k {me} PX 5000")).await;
     for (lease, written) in [("5000", vec![]), ("5001", vec!["PEXPIRE k 5001"])] {
-        let arguments = [&*me, lease, "1000:0", "barge", "g:", "60000"];
+        let arguments = [lease, "barge", "g:", "60000", "1000:0", &*me];
         let done = stage.run("ACQUIRE", &KEYS, arguments).await;
         assert_eq!(done.all("PEXPIRE k"), written);
         let arguments = [lease, "0", "barge", "g:", &me];
@@ -27,7 +27,7 @@ async fn the_lease_of_a_share_is_written_only_if_it_gets_longer() {
         .await;
     let written = format!("ZADD k {} {me}:1 -5 of -1 used", NOW + 5_001_000);
     for (lease, written) in [("5000", vec![]), ("5001", vec![&*written])] {
-        let arguments = [&*me, lease, "1000:0:0:1:5", "barge", "g:", "60000"];
+        let arguments = [lease, "barge", "g:", "60000", "1000:0:0:1:5", &*me];
         let done = stage.run("ACQUIRE", &KEYS, arguments).await;
         assert_eq!(done.all("ZADD k"), written);
     }
@@ -39,7 +39,7 @@ async fn the_end_of_a_set_of_shares_is_written_only_if_it_comes_later() {
     for (pttl, written) in [(6000, vec![]), (5999, vec!["PEXPIRE k 6000"])] {
         stage.command("DEL k").await;
         stage.pttl = Some(pttl);
-        let arguments = [&*owner(A), "5000", "1000:0:0:1:5", "barge", "g:", "60000"];
+        let arguments = ["5000", "barge", "g:", "60000", "1000:0:0:1:5", &*owner(A)];
         let done = stage.run("ACQUIRE", &KEYS, arguments).await;
         assert_eq!(done.all("PEXPIRE k"), written);
     }

@@ -1,9 +1,9 @@
--- ARGV: lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel prefix, queue
--- TTL ms, owner, and optionally the owner of an exclusive hold that this request replaces.
--- Requests for several exclusive locks can be one call, if they differ in their owner only. Then the
--- keys and the owner of each follow one another. The reply has an element for each: the token or 1
--- if it was granted, as its lock was free and had no queue. Otherwise nothing was done for it, and
--- it asks alone.
+-- ARGV: lease ms, mode barge|respect|join, channel prefix, queue TTL ms, the rest of its place (see
+-- lib.lua), owner, and optionally the owner of an exclusive hold that this request replaces.
+-- Requests for several exclusive locks can be one call, if they differ in their places only. Then
+-- the keys, and the place and owner, of each follow one another. The reply has an element for each:
+-- the token or 1 if it was granted, as its lock was free and had no queue. Otherwise nothing was
+-- done for it, and it asks alone.
 -- Reply: {1, token or '', of, rest} granted; {0, ms until the first lease ends, queued 0|1, holder,
 -- of} busy. The ms are 0 if others must have their turn first and there are many of them. `of` is
 -- the limit that the present holders of permits use, if it differs from the request's. `rest` is 2
@@ -11,7 +11,7 @@
 -- also be granted by the token alone, or by 1 without one.
 -- O(log n) in the waiters, and once for each hold that expired and each waiter that gets its turn.
 lease = tonumber(lease)
-local channels, instead_of = ARGV[4], ARGV[7]
+local channels, instead_of = ARGV[3], ARGV[7]
 local me = owner .. ':' .. rest
 local place = parse(me)
 local permits, of, tokens = place.permits, place.of, place.tokens

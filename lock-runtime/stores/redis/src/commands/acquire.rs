@@ -92,14 +92,14 @@ impl RedisStore {
             self.name(command, once(key));
             command
                 .arg(millis(request.lease))
-                .arg(rest_of_place(request))
                 .arg(mode(queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL))
+                .arg(rest_of_place(request))
                 .arg(Shown(owner));
             match instead_of {
                 Some(owner) => _ = command.arg(Shown(owner)),
-                None if may_be_merged => command.asks_for_lock_of(owner.request, 3, 5),
+                None if may_be_merged => command.asks_for_lock_of(owner.request, 3, 4),
                 None => command.sets_lock_of(owner.request),
             }
         })

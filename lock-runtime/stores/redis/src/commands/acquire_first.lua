@@ -1,8 +1,8 @@
 -- The common cases of acquire.lua, before the rest costs anything: locks are exclusive, and no
 -- request replaces another hold. Numbers stay text: the server is slow at formatting them.
-local count, owner = #KEYS / 3, ARGV[6]
-local lease, rest, mode, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
-local tokens = #ARGV == 5 + count and string.match(rest, '^%d+:%d+:?(%d*)$')
+local count, rest, owner = #KEYS / 3, ARGV[5], ARGV[6]
+local lease, mode, ttl = ARGV[1], ARGV[2], ARGV[4]
+local tokens = #ARGV == 4 + 2 * count and string.match(rest, '^%d+:%d+:?(%d*)$')
 if tokens then
   local now
   local function tell_time()
@@ -14,7 +14,8 @@ if tokens then
   local replies = {}
   for i = 1, count do
     local lock, queue, counter = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
-    local asking, free, holder = ARGV[5 + i], false, nil
+    local asking, free, holder = ARGV[4 + 2 * i], false, nil
+    if i > 1 then tokens = string.match(ARGV[3 + 2 * i], '%d+:%d+:?(%d*)$') end
     if mode == 'barge' then
       local set = redis.pcall('SET', lock, asking, 'NX', 'PX', lease)
       free = set and set.ok

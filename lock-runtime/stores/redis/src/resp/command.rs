@@ -39,10 +39,10 @@ impl Command {
         self.order = Order::Free(request, Role::Sets);
     }
 
-    /// It calls a script with this many keys, arguments that others may have too, and one of its
-    /// own, by which the request of this number asks for a lock. The script also takes the keys of
-    /// several locks, then the arguments that are the same, and then the last of each, and replies
-    /// with a list.
+    /// It calls a script by which the request of this number asks for a lock, with this many keys,
+    /// arguments that others may have too, and the lock's own. The script also takes the keys of
+    /// several locks, then the arguments that are the same, and then those of each, and replies with
+    /// a list.
     pub(crate) fn asks_for_lock_of(&mut self, request: u64, keys: usize, shared: usize) {
         self.order = Order::Free(request, Role::Asks(Parts::of(self, keys, shared)));
     }
@@ -75,6 +75,10 @@ impl Command {
             at += line + 1 + number_in(&rest[1..line - 1]) + 2;
         }
         at
+    }
+
+    pub(super) fn arguments(&self) -> usize {
+        self.arguments
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

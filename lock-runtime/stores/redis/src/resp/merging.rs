@@ -2,7 +2,7 @@
 //!
 //! A server spends as much time on a script's call as on what the script does. So the releases that
 //! are ready when a connection is written become one call: the keys of each lock, then what is said
-//! of all, then one argument for each. So do requests for locks that need a script. The reply is a
+//! of all, then what is said of each. So do requests for locks that need a script. The reply is a
 //! list, or an error for all.
 //!
 //! Releases are written first, then what asks for a lock. They belong to different requests that
@@ -46,8 +46,9 @@ pub(super) struct Parts {
     /// What is said of all.
     shared: usize,
     shared_arguments: usize,
-    /// The last argument, which is the call's own.
+    /// What is said of the call's own lock.
     own: usize,
+    own_arguments: usize,
 }
 
 impl Parts {
@@ -60,6 +61,7 @@ impl Parts {
             shared: begin(3 + keys_of_each),
             shared_arguments,
             own: begin(3 + keys_of_each + shared_arguments),
+            own_arguments: call.arguments() - 3 - keys_of_each - shared_arguments,
         }
     }
 }
@@ -73,6 +75,7 @@ pub(super) struct MergedCall {
     shared: Vec<u8>,
     shared_arguments: usize,
     own: Vec<u8>,
+    own_arguments: usize,
     pub(super) requests: Vec<usize>,
 }
 
@@ -83,6 +86,7 @@ impl MergedCall {
         self.requests.is_empty()
             || self.requests.len() < MOST_CALLS
                 && self.keys_of_each == parts.keys_of_each
+                && self.own_arguments == parts.own_arguments
                 && self.script == bytes[..parts.count]
                 && self.shared == bytes[parts.shared..parts.own]
     }
@@ -95,6 +99,7 @@ impl MergedCall {
                 .extend_from_slice(&bytes[parts.shared..parts.own]);
             self.keys_of_each = parts.keys_of_each;
             self.shared_arguments = parts.shared_arguments;
+            self.own_arguments = parts.own_arguments;
         }
         self.keys
             .extend_from_slice(&bytes[parts.keys..parts.shared]);
@@ -105,7 +110,8 @@ impl MergedCall {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let calls = self.requests.len();
         let keys = self.keys_of_each * calls;
-        line(out, b'*', 3 + keys + self.shared_arguments + calls);
+        let arguments = self.shared_arguments + self.own_arguments * calls;
+        line(out, b'*', 3 + keys + arguments);
         out.extend_from_slice(&self.script);
         number(out, keys);
         for part in [&self.keys, &self.shared, &self.own] {
