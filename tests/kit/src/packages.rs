@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 /// Makes a folder, once for all processes: `make` fills another one, which then gets this name.
 /// False if that fails.
-pub fn folder_once(folder: &Path, make: impl FnOnce(&Path) -> bool) -> bool {
+pub(crate) fn folder_once(folder: &Path, make: impl FnOnce(&Path) -> bool) -> bool {
     if folder.exists() {
         return true;
     }
@@ -23,7 +23,7 @@ pub fn folder_once(folder: &Path, make: impl FnOnce(&Path) -> bool) -> bool {
 
 /// Runs a program to its end, silently. False if it is not there or fails.
 #[must_use]
-pub fn succeeds(program: impl AsRef<Path>, arguments: &[&str]) -> bool {
+pub(crate) fn succeeds(program: impl AsRef<Path>, arguments: &[&str]) -> bool {
     let done = Command::new(program.as_ref())
         .args(arguments)
         .stdin(Stdio::null())

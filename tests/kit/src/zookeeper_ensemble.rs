@@ -192,9 +192,9 @@ impl ZooKeeperEnsemble {
         Self::begin(Self::spawned(members, "", &[]), true).await
     }
 
-    /// One server of these jars.
-    pub async fn one_of(jars: &Path) -> Self {
-        let member = Member::new(format!("{}/*", jars.display()));
+    /// One server of this class path.
+    pub async fn one_of(classpath: &str) -> Self {
+        let member = Member::new(classpath.to_owned());
         Self::begin(Self::spawned(vec![member], "", &[]), false).await
     }
 

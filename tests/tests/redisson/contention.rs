@@ -18,7 +18,7 @@ const STAY_MS: u64 = 3;
 /// For `REDISSON_SECONDS`, or some.
 fn seconds() -> u64 {
     let seconds = std::env::var("REDISSON_SECONDS").ok();
-    seconds.map_or(5, |seconds| seconds.parse().unwrap())
+    seconds.map_or(3, |seconds| seconds.parse().unwrap())
 }
 
 /// What one of our tasks wants again and again.
@@ -87,18 +87,19 @@ async fn contend(
 
 /// Threads of Java, and this many tasks of two clients of ours.
 async fn both_sides(kinds: &'static [Kind], version: &str, ours_at_once: usize) {
-    both_at(&RedisServer::start().await, kinds, version, ours_at_once).await;
+    let server = RedisServer::start().await;
+    if let Some(mut java) = Java::of_version(&server, LEASE, version).await {
+        both_at(&server, &mut java, kinds, version, ours_at_once).await;
+    }
 }
 
 async fn both_at(
     servers: &impl Servers,
+    java: &mut Java,
     kinds: &'static [Kind],
     version: &str,
     ours_at_once: usize,
 ) {
-    let Some(mut java) = Java::of_version(servers, LEASE, version).await else {
-        return;
-    };
     let key: Arc<str> = match version.starts_with("3.") {
         true => format!("{{shop}}:{}", kinds[0].java).into(),
         false => kinds[0].java.into(),
@@ -106,7 +107,7 @@ async fn both_at(
     let [inside, writing] =
         ["in", "writing"].map(|what| Counter::of(servers, format!("{what}:{key}")));
     let counters = Arc::new((inside.await, writing.await));
-    warm_up(&mut java, kinds, &key).await;
+    warm_up(java, kinds, &key).await;
     let (one, two) = (client(servers, LEASE).await, client(servers, LEASE).await);
     let seen = Arc::new(Seen::default());
     let millis = seconds() * 1000;
@@ -134,7 +135,7 @@ async fn both_at(
     for task in tasks {
         task.await.unwrap();
     }
-    let theirs = turns_of(&mut java, threads).await;
+    let theirs = turns_of(java, threads).await;
     let turns = seen.turns.load(Ordering::Relaxed);
     let kind = kinds[0].java;
     println!("{kind}, Redisson {version}: {theirs} turns of Redisson, {turns} of ours");
@@ -257,8 +258,11 @@ async fn both_sides_exclude_each_other_by_an_r_spin_lock() {
 /// All kinds, each on the node of its slot; of the older version, in one slot by a hash tag.
 async fn in_a_cluster(version: &str) {
     let cluster = RedisCluster::start_masters().await;
+    let Some(mut java) = Java::of_version(&cluster, LEASE, version).await else {
+        return;
+    };
     for kinds in [LOCK, SPIN, FENCED, FAIR, READ_WRITE, PERMITS] {
-        both_at(&cluster, kinds, version, 3).await;
+        both_at(&cluster, &mut java, kinds, version, 3).await;
     }
 }
 

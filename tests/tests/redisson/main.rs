@@ -21,12 +21,11 @@ mod servers;
 mod views;
 mod wakes;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient};
-use lock_testkit::{ChildProcess, left_out};
+use lock_testkit::{ChildProcess, java_classpath, start_java};
 
 use servers::Servers;
 
@@ -39,31 +38,6 @@ const VERSIONS: [&str; 2] = ["4.7.0", "3.52.0"];
 /// The version to run beside.
 fn version() -> String {
     std::env::var("REDISSON_VERSION").unwrap_or_else(|_| VERSIONS[0].to_owned())
-}
-
-/// Fetches the jars of a version and compiles the worker beside them: `FOLDER VERSION SOURCE`.
-const PREPARE: &str = r#"
-    test -e "$0/redisson-$1.jar" ||
-        mvn -q -B -f "$2/pom.xml" "-Dredisson=$1" dependency:copy-dependencies \
-            "-DoutputDirectory=$0" || exit 1
-    test "$0/RedissonWorker.class" -nt "$2/RedissonWorker.java" ||
-        javac -d "$0" -cp "$0/*" "$2/RedissonWorker.java"
-"#;
-
-/// Redisson's jars and the worker. `None` where neither they nor Maven and a compiler for Java are.
-fn class_path(version: &str) -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = target.join(format!("redisson-{version}"));
-    // Tests in other threads and processes make the same.
-    let prepared = Command::new("flock")
-        .arg(target.join("redisson-jars.lock"))
-        .args(["sh", "-c", PREPARE, folder.to_str()?, version, FOLDER])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    prepared
-        .is_ok_and(|status| status.success())
-        .then_some(folder)
 }
 
 /// A service in Java.
@@ -79,23 +53,10 @@ impl Java {
     }
 
     async fn of_version(servers: &impl Servers, watchdog: Duration, version: &str) -> Option<Self> {
-        let Some(folder) = class_path(version) else {
-            left_out("it needs Maven and a compiler for Java");
-            return None;
-        };
-        let folder = folder.display();
-        let class_path = format!("{folder}:{folder}/*");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let classpath = java_classpath(target, Path::new(FOLDER), Some(version))?;
         let (url, watchdog) = (servers.url(), watchdog.as_millis().to_string());
-        let arguments = [
-            "-Xmx192m",
-            "-XX:+UseSerialGC",
-            "-cp",
-            &class_path,
-            "RedissonWorker",
-            &url,
-            &watchdog,
-        ];
-        let mut process = ChildProcess::start("java", &arguments);
+        let mut process = start_java(&classpath, &["RedissonWorker", &url, &watchdog]);
         let connected = process.wait_within(LONG, "connected ").await;
         let id = connected.text;
         Some(Self { process, id })

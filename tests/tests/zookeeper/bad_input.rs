@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
-use crate::{LONG, client, maven_jars};
+use crate::{LONG, classpath, client};
 
 async fn refused(url: &str) -> LockError {
     let builder = LockClient::builder().url(url);
@@ -169,8 +169,7 @@ async fn without_a_majority_it_is_said_in_time() {
 /// Servers of 3.4 have no containers, and no `create` that tells its transaction.
 #[tokio::test]
 async fn a_server_that_is_too_old_is_told() {
-    let Some(jars) = maven_jars("zookeeper-3.4") else {
-        lock_testkit::left_out("it needs Maven");
+    let Some(jars) = classpath("zookeeper-3.4") else {
         return;
     };
     let servers = ZooKeeperEnsemble::one_of(&jars).await;

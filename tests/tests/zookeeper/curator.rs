@@ -1,37 +1,23 @@
 //! Curator's `InterProcessMutex` from Maven, and `layout=curator`.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient, LockError};
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble, eventually, left_out};
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble, eventually, start_java};
 
-use crate::{LONG, children, client, maven_jars, worker};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/curator");
-
-/// Curator's jars. `None` where neither they nor Maven and a compiler for Java are.
-fn jars() -> Option<PathBuf> {
-    let has_compiler = Command::new("javac").arg("-version").output().is_ok();
-    has_compiler.then(|| maven_jars("curator"))?
-}
+use crate::{LONG, children, classpath, client, worker};
 
 /// A process in which this number of threads take Curator's mutex, and keep it for a while.
 async fn curator(
     servers: &ZooKeeperEnsemble,
-    jars: &Path,
+    classpath: &str,
     [threads, runs, stays]: [u64; 3],
 ) -> ChildProcess {
     let path = format!("{}/lock/k", servers.chroot());
     let hosts = format!("127.0.0.1:{}", servers.ports()[0]);
-    let classpath = format!("{}/*", jars.display());
-    let source = format!("{FOLDER}/CuratorWorker.java");
     let [threads, runs, stays] = [threads, runs, stays].map(|number| number.to_string());
-    let arguments = [
-        "-Xmx128m", "-cp", &classpath, &source, &hosts, &path, &threads, &runs, &stays,
-    ];
-    let mut curator = ChildProcess::start("java", &arguments);
+    let arguments = ["CuratorWorker", &hosts, &path, &threads, &runs, &stays];
+    let mut curator = start_java(classpath, &arguments);
     curator.wait_within(LONG, "connected").await;
     curator
 }
@@ -55,12 +41,11 @@ async fn turns_of(worker: &mut ChildProcess, is_curator: bool, turns: &mut Vec<M
 /// For `CURATOR_SECONDS`, or some.
 #[tokio::test]
 async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
-    let Some(jars) = jars() else {
-        left_out("it needs Maven and a compiler for Java");
+    let Some(jars) = classpath("curator") else {
         return;
     };
     let seconds = std::env::var("CURATOR_SECONDS").ok();
-    let seconds: u64 = seconds.map_or(8, |seconds| seconds.parse().unwrap());
+    let seconds: u64 = seconds.map_or(4, |seconds| seconds.parse().unwrap());
     let millis = (seconds * 1000).to_string();
     let servers = ZooKeeperEnsemble::one().await;
     let url = servers.url("?tick=500ms&layout=curator");
@@ -93,8 +78,7 @@ async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
 
 #[tokio::test]
 async fn a_dead_holder_of_either_side_ends_with_its_session_for_the_other() {
-    let Some(jars) = jars() else {
-        left_out("it needs Maven and a compiler for Java");
+    let Some(jars) = classpath("curator") else {
         return;
     };
     let servers = ZooKeeperEnsemble::one().await;

@@ -14,12 +14,11 @@ mod members;
 mod sessions;
 mod tls;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble};
+use lock_testkit::{ChildProcess, ZooKeeperEnsemble, java_classpath};
 
 /// More than a slow machine needs.
 const LONG: Duration = Duration::from_secs(60);
@@ -48,21 +47,9 @@ async fn children(servers: &ZooKeeperEnsemble, key: &str) -> usize {
     children
 }
 
-/// The jars that a fixture's `pom.xml` names. `None` where neither they nor Maven are.
-fn maven_jars(fixture: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{fixture}-jars"));
-    let is_complete = folder.join("complete");
-    if !is_complete.exists() {
-        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-        let fetched = Command::new("mvn")
-            .args(["-q", "-B", "-f", &format!("{fixtures}/{fixture}/pom.xml")])
-            .arg("dependency:copy-dependencies")
-            .arg(format!("-DoutputDirectory={}", folder.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        fetched.ok().filter(ExitStatus::success)?;
-        std::fs::write(is_complete, "").ok()?;
-    }
-    Some(folder)
+/// The class path of a fixture. `None` where neither its jars nor Maven and a compiler are.
+fn classpath(fixture: &str) -> Option<String> {
+    let fixtures = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    java_classpath(target, &fixtures.join(fixture), None)
 }

@@ -24,28 +24,7 @@ impl RedisStore {
     ) -> Result<Answer<Acquired>, Failure> {
         let key = &request.claim.key;
         self.hear_view(key);
-        let mut now = self.clock.now();
-        if request.fair && self.is_shared(key) {
-            self.pollers.fair(key, now);
-        }
-        let mut instead_of = request.instead_of;
-        if instead_of.is_some() && self.is_shared(key) {
-            self.pollers.wanted(key, now);
-        }
-        if let Some(owner) = instead_of
-            && let Some(free_until) = self.pollers.end_turn(key, now)
-        {
-            let by = until.min(now + self.command_timeout);
-            self.leave_free(key, owner, free_until, by, until).await?;
-            instead_of = None;
-            now = self.clock.now();
-        }
-        let is_after_others = self.leave_alone(key, request.lease, until).await;
-        let sent = if is_after_others {
-            self.clock.now()
-        } else {
-            now
-        };
+        let (instead_of, sent, is_after_others) = self.take_turns(request, until).await?;
         let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
@@ -78,6 +57,39 @@ impl RedisStore {
             .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
         self.note_turns(request, &answer.value);
         self.confirm_if_granted(request, answer, by).await
+    }
+
+    /// Lets programs without a queue have their turns at the key. The hold that the request still
+    /// replaces, the time, and whether others come first.
+    async fn take_turns(
+        &self,
+        request: &Acquire,
+        until: Instant,
+    ) -> Result<(Option<Owner>, Instant, bool), Failure> {
+        let (key, now) = (&request.claim.key, self.clock.now());
+        let mut instead_of = request.instead_of;
+        if self.is_shared(key) {
+            if request.fair {
+                self.pollers.fair(key, now);
+            }
+            if instead_of.is_some() {
+                self.pollers.wanted(key, now);
+            }
+        }
+        let mut sent = now;
+        if let Some(owner) = instead_of
+            && let Some(free_until) = self.pollers.end_turn(key, now)
+        {
+            let by = until.min(now + self.command_timeout);
+            self.leave_free(key, owner, free_until, by, until).await?;
+            instead_of = None;
+            sent = self.clock.now();
+        }
+        let is_after_others = self.leave_alone(key, request.lease, until).await;
+        if is_after_others {
+            sent = self.clock.now();
+        }
+        Ok((instead_of, sent, is_after_others))
     }
 
     fn acquire_script(

@@ -4,14 +4,7 @@ local count, rest, owner = #KEYS / 3, ARGV[5], ARGV[6]
 local lease, mode, ttl = ARGV[1], ARGV[2], ARGV[4]
 local tokens = #ARGV == 4 + 2 * count and string.match(rest, '^%d+:%d+:?(%d*)$')
 if tokens then
-  local now
-  local function tell_time()
-    if now then return end
-    local time = redis.call('TIME')
-    local micros = time[2]
-    now = time[1] .. (#micros == 6 and micros or string.sub('00000' .. micros, -6))
-  end
-  local replies = {}
+  local replies, now = {}, nil
   for i = 1, count do
     local lock, queue, counter = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
     local asking, free, holder = ARGV[4 + 2 * i], false, nil
@@ -26,8 +19,14 @@ if tokens then
       if free then redis.call('SET', lock, asking, 'PX', lease) end
     end
     replies[i] = free and tokens == '' and 1
-    if free and tokens ~= '' then
-      tell_time()
+    local counts = free and tokens ~= ''
+    local waits = count == 1 and mode == 'join' and type(holder) == 'string' and holder ~= asking
+    if not now and (counts or waits) then
+      local time = redis.call('TIME')
+      local micros = time[2]
+      now = time[1] .. (#micros == 6 and micros or string.sub('00000' .. micros, -6))
+    end
+    if counts then
       local last = redis.pcall('GET', counter) or '0'
       -- The first token is the time, if that is above all tokens before (see tokens.lua).
       if type(last) == 'string' and string.find(last, '^%d+$') and last - now < 0 then
@@ -38,9 +37,8 @@ if tokens then
         -- acquire.lua finds another token, or reports the wrong counter.
         redis.call('DEL', lock)
       end
-    elseif count == 1 and mode == 'join' and type(holder) == 'string' and holder ~= asking then
+    elseif waits then
       -- A place in the queue of a lock that somebody else holds.
-      tell_time()
       local me = asking .. ':' .. rest
       local added = redis.pcall('ZADD', queue, 'NX', now, me)
       -- If places of this client were suspended, acquire.lua must bring them back.

@@ -36,11 +36,7 @@ impl RedisStore {
 
     /// If the request is lost, or leaves some, the waiters have their turn when one asks again.
     fn serve_at(&self, key: &LockKey, at: Instant) {
-        let serve = Request::script(self.form(&scripts::RELEASE), |command| {
-            self.name(command, once(key));
-            // An owner that holds no lock: this only hands over.
-            command.arg(self.channels(key)).arg("%");
-        });
+        let serve = self.hand_over_only(key);
         let (servers, clock) = (self.servers.clone(), self.clock.clone());
         let (slot, timeout) = (self.slot(key), self.command_timeout);
         self.clock.spawn(async move {

@@ -1,6 +1,6 @@
 //! The scripts that end holds, or parts of them, and hand their locks to the next in the queue.
 
-use std::time::Duration;
+use std::iter::once;
 
 use lock_store::{
     Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, StoreError,
@@ -9,6 +9,7 @@ use lock_store::{
 use redis::{FromRedisValue, ParsingError, Value};
 
 use super::acquire::rest_of_place;
+use crate::config::RELEASE_PATIENCE;
 use crate::errors::maybe_carried_out;
 use crate::names::Shown;
 use crate::resp::Command;
@@ -16,10 +17,6 @@ use crate::scripts::{self, Text};
 use crate::store::RedisStore;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, released};
-
-/// How much longer a release may take if the server is slow but answers. To repeat it would only
-/// add to the work of such a server.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Ends holds: one command if it can name all keys.
@@ -59,7 +56,7 @@ impl RedisStore {
             && let Some(until) = self.pollers.end_turn(&one.claim.key, self.clock.now())
         {
             let owner = one.claim.owner;
-            let left = self.leave_free(&one.claim.key, owner, until, by, by + PATIENCE);
+            let left = self.leave_free(&one.claim.key, owner, until, by, by + RELEASE_PATIENCE);
             let left = left.await?;
             return Ok(left.map(|released| vec![released]));
         }
@@ -83,7 +80,7 @@ impl RedisStore {
                     .arg(millis(request.keep));
             }
         });
-        let release = release.patient(Some(by + PATIENCE));
+        let release = release.patient(Some(by + RELEASE_PATIENCE));
         let key = &first.claim.key;
         let reply: Reply<Each> = self.call(key, by, &release).await?;
         if let Ok(Each(replies)) = &reply.value
@@ -99,7 +96,7 @@ impl RedisStore {
         }
         if let Ok(Each(replies)) = &reply.value {
             for (request, reply) in requests.iter().zip(replies) {
-                let by = by + PATIENCE;
+                let by = by + RELEASE_PATIENCE;
                 self.serve_the_rest(&request.claim.key, *reply, by).await;
             }
         }
@@ -171,16 +168,20 @@ impl RedisStore {
         Ok(reply)
     }
 
+    /// The release of an owner that holds no lock, neither of ours nor of another library.
+    pub(super) fn hand_over_only(&self, key: &LockKey) -> Request {
+        Request::script(self.form(&scripts::RELEASE), |command| {
+            self.name(command, once(key));
+            command.arg(self.channels(key)).arg("%");
+        })
+    }
+
     /// Serves the waiters that a script has left. Each script serves few of them, to stay short. If
     /// this fails, they get their turn when one of them asks again.
     pub(crate) async fn serve_the_rest(&self, key: &LockKey, mut reply: i64, by: Instant) {
         while leaves_more(reply) {
-            let next = self.one(by, &scripts::RELEASE, key, |command| {
-                // An owner that holds no lock, neither of ours nor of another library: this only
-                // hands over.
-                command.arg(self.channels(key)).arg("%");
-            });
-            let next: Result<Reply<Each>, Failure> = next.await;
+            let next = self.call(key, by, &self.hand_over_only(key)).await;
+            let next: Result<Reply<Each>, Failure> = next;
             let next = next.ok().and_then(|next| next.value.ok());
             reply = next.and_then(|Each(one)| one.first().copied()).unwrap_or(0);
         }

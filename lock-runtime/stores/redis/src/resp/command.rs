@@ -140,7 +140,6 @@ pub(super) fn number(out: &mut Vec<u8>, number: usize) {
 }
 
 /// A line with a number.
-
 pub(super) fn line(out: &mut Vec<u8>, kind: u8, number: usize) {
     // 20 digits, between the kind and the end.
     let (mut text, mut at, mut rest) = ([b'\n'; 23], 21, number);

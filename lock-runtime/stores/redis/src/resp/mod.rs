@@ -7,7 +7,8 @@
 //! It also writes what the callers can't: what the socket did not take, what a caller left unsent,
 //! and everything over TLS.
 //!
-//! Releases that are not written yet are merged into one call of their script.
+//! Calls of the scripts that grant and release one lock are merged, as long as they are not
+//! written.
 //!
 //! So a caller needs no I/O of its own runtime, and a runtime that is blocked delays only its own
 //! replies.

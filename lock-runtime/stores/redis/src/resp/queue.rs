@@ -569,7 +569,7 @@ mod tests {
             (queue, [one, two], ping)
         };
         let mut wakers = Vec::new();
-        let mut outcome = |queue: &mut RequestQueue, number| {
+        let outcome = |queue: &mut RequestQueue, number| {
             let outcome = queue.poll(number, Waker::noop())?;
             Some(outcome.and_then(Value::extract_error).ok())
         };

@@ -1,0 +1,62 @@
+//! Programs in Java, beside which tests run: jars by Maven, and workers that are compiled once.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{ChildProcess, left_out};
+
+/// Fetches the jars that a `pom.xml` names, and compiles what stands beside it: `FOLDER FIXTURE
+/// OPTION`.
+const PREPARE: &str = r#"
+    test -e "$0/fetched" || {
+        mvn -q -B -f "$1/pom.xml" "$2" dependency:copy-dependencies "-DoutputDirectory=$0" &&
+            touch "$0/fetched"
+    } || exit 1
+    for source in "$1"/*.java; do
+        test ! -e "$source" || test "$0/classes" -nt "$source" || {
+            javac -d "$0/classes" -cp "$0/*" "$source" && touch "$0/classes"
+        } || exit 1
+    done
+"#;
+
+/// The class path of a fixture's jars and of its worker, in a folder of its own below `target`:
+/// with a version of what the fixture is named after, or with that of its `pom.xml`. `None` where
+/// neither they nor Maven and a compiler for Java are, which is said.
+///
+/// # Panics
+/// As [`left_out`].
+#[must_use]
+pub fn java_classpath(target: &Path, fixture: &Path, version: Option<&str>) -> Option<String> {
+    let name = fixture.file_name()?.to_str()?;
+    let option = version.map_or_else(|| "-q".to_owned(), |version| format!("-D{name}={version}"));
+    let folder = target.join(format!("java-{name}{}", version.unwrap_or_default()));
+    // Tests in other processes need the same, and Maven's own folder bears one at a time.
+    let prepared = Command::new("flock")
+        .arg(target.join("java.lock"))
+        .args(["sh", "-c", PREPARE])
+        .args([&folder, fixture])
+        .arg(option)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !prepared.is_ok_and(|status| status.success()) {
+        left_out("it needs Maven and a compiler for Java");
+        return None;
+    }
+    let folder = folder.display();
+    Some(format!("{folder}/classes:{folder}/*"))
+}
+
+/// Starts a class of this class path with these arguments.
+#[must_use]
+pub fn start_java(classpath: &str, arguments: &[&str]) -> ChildProcess {
+    // It lives for seconds: to optimise its code takes longer than the code.
+    let machine = [
+        "-Xmx192m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        classpath,
+    ];
+    ChildProcess::start("java", &[&machine, arguments].concat())
+}
