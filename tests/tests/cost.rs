@@ -74,7 +74,7 @@ async fn releases_that_are_ready_together_are_few_commands_and_each_has_its_own_
     let key = |number: usize| format!("k{number}");
     let mut held = Vec::new();
     for number in 0..100 {
-        held.push(client.lock(&key(number)).acquire().await.unwrap());
+        held.push(client.lock(key(number)).acquire().await.unwrap());
     }
     let waiting = other.lock("k50").wait(Duration::from_secs(60));
     let waiting = tokio::spawn(waiting.acquire());
@@ -112,7 +112,7 @@ async fn requests_by_a_script_that_are_ready_together_are_few_commands() {
 
     let before = evalsha().await;
     let tries = (0..64).map(|number| {
-        let lock = client.lock(&key(number)).fenced();
+        let lock = client.lock(key(number)).fenced();
         async move { lock.try_acquire().await }
     });
     let outcomes = futures_util::future::join_all(tries).await;
@@ -135,7 +135,7 @@ async fn requests_by_a_script_that_are_ready_together_are_few_commands() {
     let before = evalsha().await;
     let waits = (0..64).map(|number| {
         let lock = client
-            .lock(&key(number))
+            .lock(key(number))
             .fair()
             .wait(Duration::from_secs(60));
         async move { lock.acquire().await }
