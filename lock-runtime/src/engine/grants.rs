@@ -26,14 +26,15 @@ struct ExpectedGrants {
 struct ExpectedGrant {
     signal: Arc<Signal>,
     /// The link that will tell the grant, if it is known. News over another link may be old.
-    over: Option<Link>,
+    grant_link: Option<Link>,
 }
 
 impl Grants {
     /// From now on, the signal hears of a grant to this owner, over whichever link it comes.
     pub(crate) fn register(&self, owner: Owner, signal: &Arc<Signal>) {
         let signal = Arc::clone(signal);
-        let expected = ExpectedGrant { signal, over: None };
+        let grant_link = None;
+        let expected = ExpectedGrant { signal, grant_link };
         let mut grants = self.state.lock();
         grants.expected.insert(owner, expected);
     }
@@ -42,7 +43,7 @@ impl Grants {
     pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
         let mut grants = self.state.lock();
         if let Some(expected) = grants.expected.get_mut(&owner) {
-            expected.over = link;
+            expected.grant_link = link;
         }
     }
 
@@ -84,8 +85,8 @@ impl Grants {
         let grants = self.state.lock();
         let after = link.and_then(|link| grants.written_over(link));
         let expected = grants.expected.get(&owner);
-        let is_meant = |over: Option<Link>| over.is_none() || link.is_none() || over == link;
-        let expected = expected.filter(|one| is_meant(one.over));
+        let is_meant = |by: Option<Link>| by.is_none() || link.is_none() || by == link;
+        let expected = expected.filter(|one| is_meant(one.grant_link));
         let signal = expected.map(|one| Arc::clone(&one.signal));
         drop(grants);
         signal.map_or_else(WakeUp::default, |signal| {
@@ -105,7 +106,7 @@ impl Grants {
     /// Nothing more is heard over this link.
     pub(super) fn on_lost(&self, link: Link) {
         // A request without a reply yet may have asked over it.
-        self.recheck_if(|one| one.over.is_none_or(|over| over == link));
+        self.recheck_if(|one| one.grant_link.is_none_or(|over| over == link));
     }
 }
 

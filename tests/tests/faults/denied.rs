@@ -208,6 +208,85 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
     }
 }
 
+/// Of requests that are ready together, one command may be made.
+#[tokio::test]
+async fn tries_at_the_same_time_are_told_what_one_is_told() {
+    let server = RedisServer::start().await;
+    let (client, _held) = allowed(&server, "app").await;
+    let tries = async |fair: bool| {
+        let tries = (0..20).map(|number| {
+            let lock = client.lock(format!("{fair}-{number}"));
+            async move {
+                match fair {
+                    true => lock.fair().wait(WAIT).acquire().await.map(drop),
+                    false => lock.fenced().try_acquire().await.map(drop),
+                }
+            }
+        });
+        futures_util::future::join_all(tries).await
+    };
+    for (rule, said) in [
+        ("CONFIG SET maxmemory 1", StoreErrorKind::OutOfMemory),
+        ("CONFIG SET maxmemory 0", StoreErrorKind::Denied),
+    ] {
+        let rule: Vec<_> = rule.split(' ').collect();
+        server.command(&rule).await;
+        if said == StoreErrorKind::Denied {
+            server.command(&["ACL", "SETUSER", "app", "-set"]).await;
+        }
+        for fair in [false, true] {
+            for outcome in tries(fair).await {
+                assert_eq!(unavailable(outcome), said);
+            }
+        }
+    }
+}
+
+/// Another one's name that is refused costs nobody his lock.
+#[tokio::test]
+async fn tries_at_the_same_time_are_refused_only_if_their_own_key_is() {
+    let server = RedisServer::start().await;
+    let (client, _held) = allowed(&server, "app").await;
+    client.lock("a").fenced().run(async {}).await.unwrap();
+    let keys = ["~lock:a*", "~lock:%queue:{lock:a*", "~lock:%fence:{lock:a*"];
+    let rule = ["ACL", "SETUSER", "app", "resetkeys"];
+    server.command(&[&rule[..], &keys].concat()).await;
+    let names: Vec<String> = (0..10).map(|number| format!("a{number}")).collect();
+    let names = names.iter().map(String::as_str).chain(["b"]).chain(["a10"]);
+    let tries = names.map(|name| {
+        let lock = client.lock(name).fenced();
+        async move { (lock.try_acquire().await, name) }
+    });
+    let mut held = Vec::new();
+    for (outcome, name) in futures_util::future::join_all(tries).await {
+        match name {
+            "b" => assert_eq!(unavailable(outcome), StoreErrorKind::Denied),
+            name => {
+                let guard = outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
+                held.push(guard.unwrap_or_else(|| panic!("{name}")));
+            }
+        }
+    }
+    // Also of one that has lost the right to its key meanwhile.
+    let rule = ["ACL", "SETUSER", "app", "resetkeys"];
+    let keys = [
+        "~lock:a1*",
+        "~lock:%queue:{lock:a1*",
+        "~lock:%fence:{lock:a1*",
+    ];
+    server.command(&[&rule[..], &keys].concat()).await;
+    let names: Vec<String> = held.iter().map(|guard| guard.key().to_string()).collect();
+    let releases = held.into_iter().map(Guard::release);
+    let outcomes = futures_util::future::join_all(releases).await;
+    for (outcome, name) in outcomes.into_iter().zip(names) {
+        assert_eq!(
+            outcome.is_ok(),
+            name.starts_with("a1"),
+            "{name}: {outcome:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_request_behind_the_first_is_not_busy_when_all_rights_are_gone() {
     let server = RedisServer::start().await;

@@ -134,6 +134,11 @@ pub(crate) fn is_redirect(error: &RedisError) -> bool {
     matches!(error.code(), Some("MOVED" | "ASK" | "CROSSSLOT"))
 }
 
+/// True if the server refused a command because of one of its keys, before it did anything.
+pub(crate) fn is_about_keys(error: &RedisError) -> bool {
+    is_redirect(error) || error.code() == Some("NOPERM")
+}
+
 /// The error if a redirect could not be followed in time.
 pub(crate) fn moving(error: &RedisError) -> StoreError {
     StoreError::new(StoreErrorKind::Loading, shown(&text(error)))
@@ -177,13 +182,14 @@ pub(crate) fn is_no_script(error: &RedisError) -> bool {
 }
 
 /// True if a script may have changed something before it failed with this reply. The server checks
-/// some codes before it starts a command: then nothing was changed. Our scripts change nothing
-/// before their first denied write.
+/// some codes before it starts a command: then nothing was changed.
 pub(crate) fn may_have_acted(error: &RedisError) -> bool {
     matches!(
         kind(error),
         StoreErrorKind::Refused | StoreErrorKind::Timeout | StoreErrorKind::Disconnected
-    ) || text(error).contains("can't run this command")
+    ) || ["can't run this command", "ACL failure in script"]
+        .iter()
+        .any(|denied| text(error).contains(denied))
 }
 
 pub(crate) fn store_error(error: &RedisError) -> StoreError {

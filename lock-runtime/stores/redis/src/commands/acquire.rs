@@ -23,7 +23,7 @@ impl RedisStore {
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
         let key = &request.claim.key;
-        self.hear_view(key);
+        self.subscribe_view(key);
         let (instead_of, sent, is_after_others) = self.take_turns(request, until).await?;
         let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
@@ -46,6 +46,7 @@ impl RedisStore {
         let may_be_merged = is_exclusive && instead_of.is_none() && !self.servers.is_cluster();
         let mut reply: Reply<AcquireReply> = self.call(key, by, &script(may_be_merged)).await?;
         if matches!(reply.value, Ok(AcquireReply::Undecided)) {
+            let by = until.min(self.clock.now() + self.command_timeout);
             reply = self.call(key, by, &script(false)).await?;
         }
         if let Ok(AcquireReply::Listed(list)) = &reply.value

@@ -11,7 +11,7 @@ if tokens then
     if i > 1 then tokens = string.match(ARGV[3 + 2 * i], '%d+:%d+:?(%d*)$') end
     if mode == 'barge' then
       local set = redis.pcall('SET', lock, asking, 'NX', 'PX', lease)
-      free = set and set.ok
+      free = set and set.ok ~= nil
     else
       holder = redis.pcall('GET', lock)
       -- Nobody waits.

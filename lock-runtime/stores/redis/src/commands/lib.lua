@@ -31,7 +31,7 @@ local KEPT = 60000
 -- client can write the same text again.
 local function parse(member)
   local owner, client, first_lease, wait, more =
-    string.match(member, '^((%x+)%-%x+):(%d+):(%d+)(.*)$')
+    string.match(member, '^((%x+)%-%x+):([1-9]%d*):(%d+)(.*)$')
   if not owner then return nil end
   local tokens, shares = string.match(more, '^:(%d+)(.*)$')
   local permits, of = string.match(shares or '', '^:(%d+):(%d+)$')

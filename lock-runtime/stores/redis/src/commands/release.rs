@@ -48,8 +48,6 @@ impl RedisStore {
         let Some(first) = requests.first() else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
-        let keys = requests.iter().map(|request| &request.claim.key);
-        let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();
         if let [one] = requests
             && is_plain(one)
             && self.pollers.has_any()
@@ -60,26 +58,7 @@ impl RedisStore {
             let left = left.await?;
             return Ok(left.map(|released| vec![released]));
         }
-        let release = Request::script(self.form(&scripts::RELEASE), |command| {
-            self.name(command, keys);
-            command.arg(self.channels(&first.claim.key));
-            if let [one] = requests
-                && is_plain(one)
-            {
-                command.arg(Shown(one.claim.owner));
-                // In a cluster, a script's keys are in one slot.
-                if !self.servers.is_cluster() {
-                    command.ends_hold_of(one.claim.owner.request, 3, 1);
-                }
-                return;
-            }
-            for request in requests {
-                command
-                    .arg(Shown(request.claim.owner))
-                    .arg(permits(request.claim.permits))
-                    .arg(millis(request.keep));
-            }
-        });
+        let release = self.release_script(first, requests);
         let release = release.patient(Some(by + RELEASE_PATIENCE));
         let key = &first.claim.key;
         let reply: Reply<Each> = self.call(key, by, &release).await?;
@@ -104,6 +83,31 @@ impl RedisStore {
             Ok(Each(replies)) => replies.into_iter().map(|one| released(Ok(one))).collect(),
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
+    }
+
+    /// For holds of one slot, of which one is the first.
+    fn release_script(&self, first: &Release, requests: &[&Release]) -> Request {
+        let keys = requests.iter().map(|request| &request.claim.key);
+        Request::script(self.form(&scripts::RELEASE), |command| {
+            self.name(command, keys);
+            command.arg(self.channels(&first.claim.key));
+            if let [one] = requests
+                && is_plain(one)
+            {
+                command.arg(Shown(one.claim.owner));
+                // In a cluster, a script's keys are in one slot.
+                if !self.servers.is_cluster() {
+                    command.ends_hold_of(one.claim.owner.request, 3, 1);
+                }
+                return;
+            }
+            for request in requests {
+                command
+                    .arg(Shown(request.claim.owner))
+                    .arg(permits(request.claim.permits))
+                    .arg(millis(request.keep));
+            }
+        })
     }
 
     /// Gives back some permits of a hold.
@@ -186,6 +190,11 @@ impl RedisStore {
             reply = next.and_then(|Each(one)| one.first().copied()).unwrap_or(0);
         }
     }
+}
+
+/// One exclusive lock whose key is not kept.
+fn is_plain(release: &Release) -> bool {
+    release.claim.permits.is_none() && release.keep.is_zero()
 }
 
 /// The replies for each lock: a list, or a single number for one lock.

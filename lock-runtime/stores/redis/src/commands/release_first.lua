@@ -1,6 +1,6 @@
--- The common cases of release.lua, before the rest costs anything: exclusive locks, given by channel
--- prefix and owners only. Either nobody waits for it, or the first waiter wants it exclusively and
--- without a token.
+-- The common cases of release.lua, before the rest costs anything: exclusive locks, given by
+-- channel prefix and owners only. Either nobody waits for one, or the first waiter wants it
+-- exclusively and without a token.
 local replies, open = {}, #KEYS / 3
 local is_plain = #ARGV == open + 1
 for i = 1, is_plain and open or 0 do
@@ -14,7 +14,7 @@ for i = 1, is_plain and open or 0 do
       -- Times stay strings: the server is slow at formatting numbers.
       local waiters = redis.pcall('ZRANGE', queue, '0', '1', 'WITHSCORES')
       local owner, client, lease, wait =
-        string.match(waiters[1] or '', '^((%x+)%-%x+):(%d+):(%d+)$')
+        string.match(waiters[1] or '', '^((%x+)%-%x+):([1-9]%d*):(%d+)$')
       local time = owner and redis.call('TIME')
       local waited = owner and time[1] * 1000000 + time[2] - waiters[2]
       -- The waiter was not suspended, its client was heard lately, and it still waits.

@@ -3,7 +3,6 @@
 use lock_store::{Failure, Renewal, Renewed};
 use redis::{RedisError, Value};
 
-use crate::errors;
 use crate::names::{Prefix, Shown};
 use crate::scripts;
 use crate::transport::request::Request;
@@ -31,10 +30,11 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
     }
 }
 
-/// True if the keys of several holds are on different nodes, since half of their slot has moved.
-/// Then no single command can name them all.
+/// True if the keys of several holds are on different nodes, since half of their slot has moved, or
+/// behind a proxy. Then no single command can name them all.
 pub(crate) fn lie_apart(result: &Result<Value, RedisError>, holds: usize) -> bool {
-    holds > 1 && result.as_ref().is_err_and(errors::is_try_again)
+    let apart = |error: &RedisError| matches!(error.code(), Some("TRYAGAIN" | "CROSSSLOT"));
+    holds > 1 && result.as_ref().is_err_and(apart)
 }
 
 /// Reads that script's reply.

@@ -29,14 +29,14 @@ impl RedisStore {
         Ok(reply.value.is_ok_and(|heard| heard > 0))
     }
 
-    pub(crate) fn hear_view(&self, key: &LockKey) {
-        hear_view(slice::from_ref(self), key);
+    pub(crate) fn subscribe_view(&self, key: &LockKey) {
+        subscribe_view(slice::from_ref(self), key);
     }
 }
 
 /// Makes the client hear others in a view's namespace, over all of these servers, as long as the
 /// view is used. The servers of a client share the list of channels.
-pub(crate) fn hear_view(servers: &[impl Borrow<RedisStore>], key: &LockKey) {
+pub(crate) fn subscribe_view(servers: &[impl Borrow<RedisStore>], key: &LockKey) {
     if let Some(channels) = channels(servers)
         && let Some(channel) = channels.use_view(key)
     {

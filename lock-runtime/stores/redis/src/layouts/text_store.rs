@@ -171,7 +171,7 @@ impl<L: TextLayout> TextStore<L> {
 
     async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
         let claim = &request.claim;
-        self.store.hear_view(&claim.key);
+        self.store.subscribe_view(&claim.key);
         if let Some(owner) = request.instead_of {
             let before = Claim::new(claim.key.clone(), owner, None);
             let ended = self.end(&before, Duration::ZERO, until).await?;

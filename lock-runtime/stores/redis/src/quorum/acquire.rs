@@ -11,7 +11,7 @@ use super::round::Round;
 use super::store::{QuorumStore, said};
 use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
-use crate::commands::tell::hear_view;
+use crate::commands::tell::subscribe_view;
 use crate::errors::without_effect;
 use crate::random;
 
@@ -56,7 +56,7 @@ impl Met {
 
 impl QuorumStore {
     pub(super) async fn acquire(&self, request: &Acquire, by: Instant) -> Replied<Acquired> {
-        hear_view(&self.nodes, &request.claim.key);
+        subscribe_view(&self.nodes, &request.claim.key);
         let owner = request.claim.owner;
         if self.end_earlier(request, by).await? {
             // Others have their turn first.

@@ -41,8 +41,8 @@ impl Command {
 
     /// It calls a script by which the request of this number asks for a lock, with this many keys,
     /// arguments that others may have too, and the lock's own. The script also takes the keys of
-    /// several locks, then the arguments that are the same, and then those of each, and replies with
-    /// a list.
+    /// several locks, then the arguments that are the same, and then those of each, and replies
+    /// with a list.
     pub(crate) fn asks_for_lock_of(&mut self, request: u64, keys: usize, shared: usize) {
         self.order = Order::Free(request, Role::Asks(Parts::of(self, keys, shared)));
     }

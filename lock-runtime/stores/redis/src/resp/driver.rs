@@ -122,7 +122,7 @@ impl Task {
         let is_drained = self.read(cx)?;
         // What has come is read before anybody's time is over.
         if is_drained {
-            self.look(cx);
+            self.check_deadlines(cx);
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Task {
                 Received::Push => {
                     // In the order in which the server has said them.
                     self.settle()?;
-                    self.hear();
+                    self.on_message();
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Task {
         }
     }
 
-    fn hear(&mut self) {
+    fn on_message(&mut self) {
         let [word, channel, message] = self.decoder.message();
         let is_message = matches!(word, b"message" | b"smessage");
         if !is_message {
@@ -270,7 +270,7 @@ impl Task {
     }
 
     /// Looks at the requests when it is time to.
-    fn look(&mut self, cx: &mut Context<'_>) {
+    fn check_deadlines(&mut self, cx: &mut Context<'_>) {
         loop {
             let Some(next) = self.shared.lock().next_look else {
                 self.alarm = None;
@@ -292,7 +292,7 @@ impl Task {
                 continue;
             }
             let mut queue = self.shared.lock();
-            let found = queue.look(now, now > due + SLACK);
+            let found = queue.check_deadlines(now, now > due + SLACK);
             // What a caller left unsent: its runtime may be blocked.
             match queue.has_unsent() {
                 true => self.shared.write(queue, None),

@@ -311,6 +311,8 @@ impl RequestQueue {
                     self.settle_one(number, Ok(reply), wakers);
                 }
             }
+            // Whose part is whose is not known.
+            (Awaiting::Several(_), reply @ Value::Array(_)) => return Err(reply),
             (Awaiting::Several(numbers), reply) => {
                 if let Value::ServerError(error) = &reply {
                     self.is_divided |= error.code() == "CROSSSLOT";
@@ -384,7 +386,7 @@ impl RequestQueue {
     }
 
     /// Ends the requests whose time is over.
-    pub(super) fn look(&mut self, now: Instant, is_slow: bool) -> Found {
+    pub(super) fn check_deadlines(&mut self, now: Instant, is_slow: bool) -> Found {
         let mut found = Found::default();
         let look = Look {
             now,
@@ -460,14 +462,13 @@ mod tests {
         };
         let number = queue.add(&ping, None, Some(limits));
         // Its time is over. Then its sender goes, and the reply comes.
-        queue.look(now, false);
+        queue.check_deadlines(now, false);
         queue.forget(number);
         assert!(queue.settle(Value::Okay, &mut Vec::new()).is_ok());
         assert_eq!(queue.add(&ping, None, None), number);
         assert!(queue.poll(number, Waker::noop()).is_none());
     }
 
-    /// What the server says of a `SUNSUBSCRIBE`, and who gets the reply behind it.
     /// A release of the lock of this name, by the request of this number.
     fn release(name: &str, owner: u64) -> Command {
         let mut command = Command::new("EVALSHA");
@@ -584,6 +585,11 @@ mod tests {
         assert_eq!(outcome(&mut queue, ping), Some(Some(Value::Okay)));
         assert_eq!(queue.under_way(), 0);
 
+        // A list of another length ends the connection.
+        let (mut queue, _, _) = merged();
+        let replies = Value::Array(vec![Value::Int(1)]);
+        assert!(queue.settle(replies, &mut wakers).is_err());
+
         let (mut queue, calls, _) = merged();
         let error = redis::parse_redis_value(b"-NOSCRIPT x\r\n").unwrap_or(Value::Nil);
         assert!(queue.settle(error, &mut wakers).is_ok());
@@ -616,6 +622,7 @@ mod tests {
         assert!(rest.starts_with(b"2\r\n*10\r\n"));
     }
 
+    /// What the server says of a `SUNSUBSCRIBE`, and who gets the reply behind it.
     #[test]
     fn the_end_of_a_slots_subscription_is_told_from_that_by_the_server() {
         let error = |text: &[u8]| redis::parse_redis_value(text).unwrap_or(Value::Nil);

@@ -9,7 +9,7 @@ use super::subscribe::Subscriptions;
 use crate::resp::{Driver, RespConnection};
 use crate::topology::address::name_of;
 
-/// The connection of one link; commands over it are carried out in order.
+/// The connection of one link; commands of one request over it are carried out in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Connected {
     pub(crate) link: Link,

@@ -134,8 +134,7 @@ impl Request {
         match (self.send(up, by_hash, asking, limits).await, &self.action) {
             (Err(error), Action::Script(script, by_hash))
                 if errors::is_no_script(&error)
-                    // Not by itself, perhaps.
-                    || by_hash.may_be_merged() && errors::is_redirect(&error) =>
+                    || by_hash.may_be_merged() && errors::is_about_keys(&error) =>
             {
                 let by_text = script.by_text(by_hash);
                 Box::pin(self.send(up, &by_text, asking, limits)).await

@@ -68,7 +68,7 @@ local function publish(channel, message)
   return type(told) == 'number' and told or 0
 end
 
--- Permits end by the clocks of Java clients, which may be so many ms ahead.
+-- Permits end by the clocks of Java clients, which may be this many ms ahead.
 local AHEAD = 1000
 
 local function now()

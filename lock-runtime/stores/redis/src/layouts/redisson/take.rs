@@ -49,7 +49,7 @@ fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner
 impl RedissonStore {
     pub(super) async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
         let key = &request.claim.key;
-        self.store.hear_view(key);
+        self.store.subscribe_view(key);
         let now = self.store.clock.now();
         let mut by = until.min(now + self.store.command_timeout);
         let names = self.names(key);
