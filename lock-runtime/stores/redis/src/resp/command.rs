@@ -4,10 +4,61 @@ use std::io;
 
 use redis::{RedisWrite, ToRedisArgs};
 
-use super::merging::{Order, Parts, Role};
-
 /// What the script of one lock takes.
 const USUAL_BYTES: usize = 384;
+
+/// How a command stands to others that are not written yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum CommandOrder {
+    /// Behind all that was added before, ahead of all that is added later.
+    #[default]
+    Kept,
+    /// The request of this number asks for a lock or ends its hold.
+    Free(u64, CommandRole),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CommandRole {
+    /// A call that ends a hold.
+    Ends(CallParts),
+    /// A call that asks for a lock.
+    Asks(CallParts),
+    /// A command that asks for a lock.
+    Sets,
+}
+
+/// Where the parts of a call begin, in small numbers: each command has room for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallParts {
+    /// The number of keys. In front is the script.
+    count: u16,
+    keys: u16,
+    pub(super) keys_of_each: u16,
+    /// What is said of all.
+    shared: u16,
+    pub(super) shared_arguments: u16,
+    /// What is said of the call's own lock.
+    own: u16,
+    pub(super) own_arguments: u16,
+}
+
+impl CallParts {
+    pub(super) fn script<'c>(&self, call: &'c Command) -> &'c [u8] {
+        &call.bytes[..usize::from(self.count)]
+    }
+
+    pub(super) fn keys<'c>(&self, call: &'c Command) -> &'c [u8] {
+        &call.bytes[usize::from(self.keys)..usize::from(self.shared)]
+    }
+
+    pub(super) fn shared<'c>(&self, call: &'c Command) -> &'c [u8] {
+        &call.bytes[usize::from(self.shared)..usize::from(self.own)]
+    }
+
+    pub(super) fn own<'c>(&self, call: &'c Command) -> &'c [u8] {
+        &call.bytes[usize::from(self.own)..]
+    }
+}
 
 /// One command. It can be sent again.
 #[derive(Clone, Debug)]
@@ -15,7 +66,7 @@ pub(crate) struct Command {
     arguments: usize,
     /// The arguments, each with its length.
     bytes: Vec<u8>,
-    pub(super) order: Order,
+    pub(super) order: CommandOrder,
 }
 
 impl Command {
@@ -23,7 +74,7 @@ impl Command {
         let mut command = Self {
             arguments: 0,
             bytes: Vec::with_capacity(USUAL_BYTES),
-            order: Order::Kept,
+            order: CommandOrder::Kept,
         };
         command.write_arg(name.as_bytes());
         command
@@ -36,7 +87,7 @@ impl Command {
 
     /// The request of this number asks for a lock by it.
     pub(crate) fn sets_lock_of(&mut self, request: u64) {
-        self.order = Order::Free(request, Role::Sets);
+        self.order = CommandOrder::Free(request, CommandRole::Sets);
     }
 
     /// It calls a script by which the request of this number asks for a lock, with this many keys,
@@ -44,17 +95,24 @@ impl Command {
     /// several locks, then the arguments that are the same, and then those of each, and replies
     /// with a list.
     pub(crate) fn asks_for_lock_of(&mut self, request: u64, keys: usize, shared: usize) {
-        self.order = Order::Free(request, Role::Asks(Parts::of(self, keys, shared)));
+        if let Some(parts) = self.parts(keys, shared) {
+            self.order = CommandOrder::Free(request, CommandRole::Asks(parts));
+        }
     }
 
     /// The same, by which the hold of the request of this number ends.
     pub(crate) fn ends_hold_of(&mut self, request: u64, keys: usize, shared: usize) {
-        self.order = Order::Free(request, Role::Ends(Parts::of(self, keys, shared)));
+        if let Some(parts) = self.parts(keys, shared) {
+            self.order = CommandOrder::Free(request, CommandRole::Ends(parts));
+        }
     }
 
     /// Whether it may have been merged with others.
     pub(crate) fn may_be_merged(&self) -> bool {
-        matches!(self.order, Order::Free(_, Role::Asks(_) | Role::Ends(_)))
+        matches!(
+            self.order,
+            CommandOrder::Free(_, CommandRole::Asks(_) | CommandRole::Ends(_))
+        )
     }
 
     /// Another command with the arguments that this one has behind the first `skipped`.
@@ -77,12 +135,20 @@ impl Command {
         at
     }
 
-    pub(super) fn arguments(&self) -> usize {
-        self.arguments
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Of a call with this many keys and arguments that others may have too. None if it is long.
+    fn parts(&self, keys_of_each: usize, shared_arguments: usize) -> Option<CallParts> {
+        let begin = |argument| u16::try_from(self.begin_of(argument)).ok();
+        let number = |number| u16::try_from(number).ok();
+        let own = 3 + keys_of_each + shared_arguments;
+        Some(CallParts {
+            count: begin(2)?,
+            keys: begin(3)?,
+            keys_of_each: number(keys_of_each)?,
+            shared: begin(3 + keys_of_each)?,
+            shared_arguments: number(shared_arguments)?,
+            own: begin(own)?,
+            own_arguments: number(self.arguments - own)?,
+        })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

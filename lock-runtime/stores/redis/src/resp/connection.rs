@@ -17,7 +17,7 @@ use super::socket::Writer;
 use super::time_limits::Limits;
 
 /// One connection. Commands over it are carried out in the order in which they are sent, as far as
-/// [`Segment`](super::merging::Segment) keeps it. It ends with its [`Driver`](super::Driver).
+/// [`OpenSegment`](super::merging::OpenSegment) keeps it. It ends with its [`Driver`](super::Driver).
 #[derive(Clone)]
 pub(crate) struct RespConnection {
     pub(super) shared: Arc<Shared>,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_store::Instant;
 use redis::{RedisError, Value};
 
-use super::command::Command;
-use super::merging::{Order, Segment};
+use super::command::{Command, CommandOrder};
+use super::merging::OpenSegment;
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
@@ -26,7 +26,7 @@ pub(super) struct RequestQueue {
     /// What is not written yet.
     out: Vec<u8>,
     /// What comes behind that, in an order that is still free.
-    segment: Segment,
+    segment: OpenSegment,
     /// The keys of several locks lie apart, behind a proxy: a merged call was refused.
     is_divided: bool,
     /// The next buffer.
@@ -116,7 +116,7 @@ impl RequestQueue {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         Self {
             out: Vec::new(),
-            segment: Segment::default(),
+            segment: OpenSegment::default(),
             is_divided: false,
             spare: Vec::new(),
             writer: writer.map(Arc::new),
@@ -163,8 +163,8 @@ impl RequestQueue {
             self.requests.len() - 1
         });
         match &command.order {
-            Order::Kept => self.add_awaited(command, Awaiting::One(number), message),
-            Order::Free(owner, role) => {
+            CommandOrder::Kept => self.add_awaited(command, Awaiting::One(number), message),
+            CommandOrder::Free(owner, role) => {
                 if self.is_divided || !self.segment.fits(command, *owner, role) {
                     self.close_segment();
                 }
@@ -175,8 +175,8 @@ impl RequestQueue {
         request.deadline = limits.map(Deadline::new);
         // In a segment, it is known when that is closed.
         request.end = match command.order {
-            Order::Kept => self.queued,
-            Order::Free(..) => u64::MAX,
+            CommandOrder::Kept => self.queued,
+            CommandOrder::Free(..) => u64::MAX,
         };
         (request.has_sender, request.is_awaited) = (true, true);
         if self.is_replaced && limits.is_some_and(|limits| limits.is_repeated) {
