@@ -87,8 +87,8 @@ impl Faults {
 
     /// The store refuses from now on, for this reason.
     ///
-    /// [`OutOfMemory`](StoreErrorKind::OutOfMemory) refuses new locks, as Redis does, and no
-    /// renewals or releases; [`ReadOnly`](StoreErrorKind::ReadOnly) and
+    /// [`OutOfMemory`](StoreErrorKind::OutOfMemory) refuses what takes memory, such as new locks,
+    /// as Redis does, and no renewals or releases; [`ReadOnly`](StoreErrorKind::ReadOnly) and
     /// [`NotReplicated`](StoreErrorKind::NotReplicated) refuse these as well. Any other reason
     /// refuses all that is asked, [`health`](LockClient::health) too.
     pub fn refuse(&self, kind: StoreErrorKind) {

@@ -4,8 +4,8 @@ use crate::error::StoreError;
 use crate::instant::Instant;
 
 /// The connection that an answer came over. Commands of one request on one link are carried out in
-/// the order in which they were sent. Of several requests, an acquire and a release may change
-/// places as long as neither is answered.
+/// the order in which they were sent. Acquires and releases of different requests may change places
+/// as long as none of them is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
 

@@ -12,10 +12,11 @@ const PREPARE: &str = r#"
         mvn -q -B -f "$1/pom.xml" "$2" dependency:copy-dependencies "-DoutputDirectory=$0" &&
             touch "$0/fetched"
     } || exit 1
+    command -v javac >/dev/null || exit 1
     for source in "$1"/*.java; do
         test ! -e "$source" || test "$0/classes" -nt "$source" || {
             javac -d "$0/classes" -cp "$0/*" "$source" && touch "$0/classes"
-        } || exit 1
+        } || exit 2
     done
 "#;
 
@@ -37,9 +38,15 @@ pub fn java_classpath(target: &Path, fixture: &Path, version: Option<&str>) -> O
         .args([&folder, fixture])
         .arg(option)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !prepared.is_ok_and(|status| status.success()) {
+        .output()
+        .ok();
+    let code = prepared
+        .as_ref()
+        .and_then(|prepared| prepared.status.code());
+    if code != Some(0) {
+        let said = prepared.map(|prepared| prepared.stderr).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        assert!(code != Some(2), "{name} is not compiled: {said}");
         left_out("it needs Maven and a compiler for Java");
         return None;
     }

@@ -162,19 +162,21 @@ async fn of_several_locks_each_is_granted_if_it_is_free_and_otherwise_left_alone
         let done = stage
             .run("ACQUIRE", &keys, [&arguments[..], &of_each].concat())
             .await;
-        let third_is_free = mode == "join";
-        let third_reply = if third_is_free { "1" } else { "nil" };
+        let joins = mode == "join";
+        let (held, third) = match joins {
+            true => ("[0, -1, 1, holder]", "1"),
+            false => ("nil", "nil"),
+        };
         assert_eq!(
             done.reply,
-            format!("[{granted}, nil, {third_reply}, {granted}]")
+            format!("[{granted}, {held}, {third}, {granted}]")
         );
         assert_eq!(stage.command("GET a").await, me);
         assert_eq!(stage.command("GET b").await, "holder");
-        assert_eq!(stage.command("EXISTS bq").await, "0");
-        assert_eq!(
-            stage.command("EXISTS c").await,
-            u8::from(third_is_free).to_string()
-        );
+        let place = format!("ZSCORE bq {second}:{other_rest}");
+        let since = stage.command(&place).await;
+        assert_eq!(since != "nil", joins, "{since}");
+        assert_eq!(stage.command("EXISTS c").await, u8::from(joins).to_string());
         assert_eq!(stage.command("GET cf").await, "nonsense");
         assert_eq!(stage.command("GET d").await, last);
     }
@@ -194,4 +196,23 @@ async fn of_several_releases_each_is_what_it_would_be_alone() {
     assert_eq!(done.reply, "[1, 0, 1]");
     assert_eq!(stage.command("MGET a b c").await, "[nil, another, nil]");
     assert_eq!(stage.command("EXISTS aq bq cq").await, "0");
+}
+
+/// It asks alone then, and comes behind those who were there before it, and ahead of all others.
+#[tokio::test]
+async fn of_several_locks_one_that_is_free_and_has_a_queue_gives_a_place_there() {
+    let mut stage = Stage::new().await;
+    let keys = ["a", "aq", "af", "b", "bq", "bf"];
+    let first = format!("{}:1000:0", owner(B));
+    stage.command(&format!("ZADD aq {} {first}", NOW - 1)).await;
+    let (me, other) = (owner(A), format!("{A}-2"));
+    let arguments = [
+        "5000", "join", "g:", "60000", "1000:0", &*me, "1000:0", &*other,
+    ];
+    let done = stage.run("ACQUIRE", &keys, arguments).await;
+    assert_eq!(done.reply, "[nil, 1]");
+    let place = format!("{me}:1000:0");
+    assert_eq!(stage.command(&format!("ZRANK aq {first}")).await, "0");
+    assert_eq!(stage.command(&format!("ZRANK aq {place}")).await, "1");
+    assert_eq!(stage.command("EXISTS a").await, "0");
 }

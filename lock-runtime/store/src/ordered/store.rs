@@ -115,7 +115,7 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        self.operate(true, move |me, progress| async move {
+        self.operate(false, move |me, progress| async move {
             let abandon = async |live| me.abandon(&Attempt::new(&live, &progress), &request).await;
             let abandoned = carry_out(&*me, by, abandon).await;
             if abandoned.is_err() {

@@ -136,7 +136,7 @@ pub(crate) fn is_redirect(error: &RedisError) -> bool {
 
 /// True if the server refused a command because of one of its keys, before it did anything.
 pub(crate) fn is_about_keys(error: &RedisError) -> bool {
-    is_redirect(error) || error.code() == Some("NOPERM")
+    is_redirect(error) || error.code() == Some("NOPERM") && !may_have_acted(error)
 }
 
 /// The error if a redirect could not be followed in time.

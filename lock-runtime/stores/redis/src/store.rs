@@ -28,6 +28,9 @@ use crate::transport::client_channels::ClientChannels;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, reply};
 
+/// The number of keys that a script has for each lock.
+pub(crate) const KEYS: usize = 3;
+
 /// A client's handle to its servers.
 #[derive(Debug)]
 pub(crate) struct RedisStore {
@@ -167,7 +170,7 @@ impl RedisStore {
         command: &mut Command,
         keys: impl ExactSizeIterator<Item = &'k LockKey>,
     ) {
-        command.arg(3 * keys.len());
+        command.arg(KEYS * keys.len());
         for key in keys {
             let names = self.namespace.names(key);
             command.arg(Shown(names.lock));

@@ -2,8 +2,8 @@
 -- lib.lua), owner, and optionally the owner of an exclusive hold that this request replaces.
 -- Requests for several exclusive locks can be one call, if they differ in their places only. Then
 -- the keys, and the place and owner, of each follow one another. The reply has an element for each:
--- the token or 1 if it was granted, as its lock was free and had no queue. Otherwise nothing was
--- done for it, and it asks alone.
+-- the token or 1 if it was granted, as its lock was free and had no queue, or the busy reply if it
+-- has got a place behind a holder. Otherwise it asks alone; it may have a place in a queue then.
 -- Reply: {1, token or '', of, rest} granted; {0, ms until the first lease ends, queued 0|1, holder,
 -- of} busy. The ms are 0 if others must have their turn first and there are many of them. `of` is
 -- the limit that the present holders of permits use, if it differs from the request's. `rest` is 2

@@ -12,7 +12,7 @@ use redis::{FromRedisValue, ParsingError, Value};
 use crate::names::Shown;
 use crate::resp::Command;
 use crate::scripts;
-use crate::store::RedisStore;
+use crate::store::{KEYS, RedisStore};
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
@@ -25,7 +25,7 @@ impl RedisStore {
         let key = &request.claim.key;
         self.subscribe_view(key);
         let (instead_of, sent, is_after_others) = self.take_turns(request, until).await?;
-        let by = until.min(sent + self.command_timeout);
+        let mut by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
             queue => queue,
@@ -43,11 +43,20 @@ impl RedisStore {
             let acquire = acquire.repeated().patient(Some(until));
             acquire.listening(listens.then(|| self.channel(key)))
         };
-        let may_be_merged = is_exclusive && instead_of.is_none() && !self.servers.is_cluster();
+        // Another that waits has found its lock taken, and mostly finds it so again.
+        let mostly_free = queue == Queue::Barge || request.fair;
+        let may_be_merged =
+            is_exclusive && mostly_free && instead_of.is_none() && !self.servers.is_cluster();
         let mut reply: Reply<AcquireReply> = self.call(key, by, &script(may_be_merged)).await?;
         if matches!(reply.value, Ok(AcquireReply::Undecided)) {
-            let by = until.min(self.clock.now() + self.command_timeout);
-            reply = self.call(key, by, &script(false)).await?;
+            by = until.min(self.clock.now() + self.command_timeout);
+            let link = reply.link;
+            let alone = self.call(key, by, &script(false)).await;
+            // The first may have given it a place.
+            reply = alone.map_err(|failure| {
+                let unknown = failure.unknown.or(Some(link));
+                Failure::new(failure.error, unknown)
+            })?;
         }
         if let Ok(AcquireReply::Listed(list)) = &reply.value
             && let [Value::Int(1), _, _, Value::Int(rest)] = list[..]
@@ -112,8 +121,8 @@ impl RedisStore {
                 .arg(Shown(owner));
             match instead_of {
                 Some(owner) => _ = command.arg(Shown(owner)),
-                None if may_be_merged => command.asks_for_lock_of(owner.request, 3, 4),
-                None => command.sets_lock_of(owner.request),
+                None if may_be_merged => command.mark_mergeable_request(owner.request, KEYS, 4),
+                None => command.mark_request(owner.request),
             }
         })
     }
@@ -152,7 +161,7 @@ impl RedisStore {
         set.arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        set.sets_lock_of(request.claim.owner.request);
+        set.mark_request(request.claim.owner.request);
         let set = Request::command(set);
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
@@ -211,7 +220,7 @@ enum AcquireReply {
     /// The lock was free, and nobody waited. The token, or nil.
     Free(Value),
     Listed(Vec<Value>),
-    /// It was asked for together with others, and was not free. Nothing was done.
+    /// It was asked for together with others, and was not free. It may have a place.
     Undecided,
 }
 

@@ -14,7 +14,7 @@ use crate::errors::maybe_carried_out;
 use crate::names::Shown;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
-use crate::store::RedisStore;
+use crate::store::{KEYS, RedisStore};
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, released};
 
@@ -95,9 +95,9 @@ impl RedisStore {
                 && is_plain(one)
             {
                 command.arg(Shown(one.claim.owner));
-                // In a cluster, a script's keys are in one slot.
+                // In a cluster, the keys of one call are in one slot.
                 if !self.servers.is_cluster() {
-                    command.ends_hold_of(one.claim.owner.request, 3, 1);
+                    command.mark_mergeable_release(one.claim.owner.request, KEYS, 1);
                 }
                 return;
             }

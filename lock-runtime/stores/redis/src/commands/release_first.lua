@@ -1,6 +1,6 @@
 -- The common cases of release.lua, before the rest costs anything: exclusive locks, given by
 -- channel prefix and owners only. Either nobody waits for one, or the first waiter wants it
--- exclusively and without a token.
+-- exclusively and without a token. What is local here is release.lua's, too.
 local replies, open = {}, #KEYS / 3
 local is_plain = #ARGV == open + 1
 for i = 1, is_plain and open or 0 do

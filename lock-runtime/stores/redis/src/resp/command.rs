@@ -19,44 +19,42 @@ pub(super) enum CommandOrder {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CommandRole {
-    /// A call that ends a hold.
-    Ends(CallParts),
-    /// A call that asks for a lock.
-    Asks(CallParts),
-    /// A command that asks for a lock.
-    Sets,
+    /// A call that can be merged with others and ends a hold.
+    Release(CallParts),
+    /// A call that can be merged with others and asks for a lock.
+    Request(CallParts),
+    /// A command that asks for a lock, and is not merged.
+    Single,
 }
 
-/// Where the parts of a call begin, in small numbers: each command has room for them.
+/// Where the parts of a call begin: the script, the number of keys, the keys, what is said of all
+/// locks, what is said of its own. Small numbers, since each command has room for them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallParts {
-    /// The number of keys. In front is the script.
-    count: u16,
-    keys: u16,
+    key_count_at: u16,
+    keys_at: u16,
     pub(super) keys_of_each: u16,
-    /// What is said of all.
-    shared: u16,
+    shared_at: u16,
     pub(super) shared_arguments: u16,
-    /// What is said of the call's own lock.
-    own: u16,
+    own_at: u16,
     pub(super) own_arguments: u16,
 }
 
 impl CallParts {
     pub(super) fn script<'c>(&self, call: &'c Command) -> &'c [u8] {
-        &call.bytes[..usize::from(self.count)]
+        &call.bytes[..usize::from(self.key_count_at)]
     }
 
     pub(super) fn keys<'c>(&self, call: &'c Command) -> &'c [u8] {
-        &call.bytes[usize::from(self.keys)..usize::from(self.shared)]
+        &call.bytes[usize::from(self.keys_at)..usize::from(self.shared_at)]
     }
 
     pub(super) fn shared<'c>(&self, call: &'c Command) -> &'c [u8] {
-        &call.bytes[usize::from(self.shared)..usize::from(self.own)]
+        &call.bytes[usize::from(self.shared_at)..usize::from(self.own_at)]
     }
 
     pub(super) fn own<'c>(&self, call: &'c Command) -> &'c [u8] {
-        &call.bytes[usize::from(self.own)..]
+        &call.bytes[usize::from(self.own_at)..]
     }
 }
 
@@ -85,25 +83,24 @@ impl Command {
         self
     }
 
-    /// The request of this number asks for a lock by it.
-    pub(crate) fn sets_lock_of(&mut self, request: u64) {
-        self.order = CommandOrder::Free(request, CommandRole::Sets);
+    /// Marks a command by which the request of this number asks for a lock.
+    pub(crate) fn mark_request(&mut self, request: u64) {
+        self.order = CommandOrder::Free(request, CommandRole::Single);
     }
 
-    /// It calls a script by which the request of this number asks for a lock, with this many keys,
-    /// arguments that others may have too, and the lock's own. The script also takes the keys of
-    /// several locks, then the arguments that are the same, and then those of each, and replies
-    /// with a list.
-    pub(crate) fn asks_for_lock_of(&mut self, request: u64, keys: usize, shared: usize) {
+    /// Marks a script's call by which the request of this number asks for a lock. Behind this many
+    /// keys come arguments that are the same for all calls that are merged with it; the rest is the
+    /// lock's own. The reply of the merged call is a list.
+    pub(crate) fn mark_mergeable_request(&mut self, request: u64, keys: usize, shared: usize) {
         if let Some(parts) = self.parts(keys, shared) {
-            self.order = CommandOrder::Free(request, CommandRole::Asks(parts));
+            self.order = CommandOrder::Free(request, CommandRole::Request(parts));
         }
     }
 
-    /// The same, by which the hold of the request of this number ends.
-    pub(crate) fn ends_hold_of(&mut self, request: u64, keys: usize, shared: usize) {
+    /// Marks such a call by which the hold of the request of this number ends.
+    pub(crate) fn mark_mergeable_release(&mut self, request: u64, keys: usize, shared: usize) {
         if let Some(parts) = self.parts(keys, shared) {
-            self.order = CommandOrder::Free(request, CommandRole::Ends(parts));
+            self.order = CommandOrder::Free(request, CommandRole::Release(parts));
         }
     }
 
@@ -111,7 +108,7 @@ impl Command {
     pub(crate) fn may_be_merged(&self) -> bool {
         matches!(
             self.order,
-            CommandOrder::Free(_, CommandRole::Asks(_) | CommandRole::Ends(_))
+            CommandOrder::Free(_, CommandRole::Request(_) | CommandRole::Release(_))
         )
     }
 
@@ -130,6 +127,7 @@ impl Command {
             let Some(line) = rest.iter().position(|byte| *byte == b'\n') else {
                 break;
             };
+            // Written by `write_arg`: a `$`, digits, `\r\n`.
             at += line + 1 + number_in(&rest[1..line - 1]) + 2;
         }
         at
@@ -141,13 +139,13 @@ impl Command {
         let number = |number| u16::try_from(number).ok();
         let own = 3 + keys_of_each + shared_arguments;
         Some(CallParts {
-            count: begin(2)?,
-            keys: begin(3)?,
+            key_count_at: begin(2)?,
+            keys_at: begin(3)?,
             keys_of_each: number(keys_of_each)?,
-            shared: begin(3 + keys_of_each)?,
+            shared_at: begin(3 + keys_of_each)?,
             shared_arguments: number(shared_arguments)?,
-            own: begin(own)?,
-            own_arguments: number(self.arguments - own)?,
+            own_at: begin(own)?,
+            own_arguments: number(self.arguments.checked_sub(own)?)?,
         })
     }
 

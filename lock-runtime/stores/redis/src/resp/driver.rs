@@ -229,8 +229,9 @@ impl Task {
         queue.reads += 1;
         let mut unasked = None;
         for reply in self.replies.drain(..) {
+            let is_awaited = queue.under_way() > 0;
             if let Err(reply) = queue.settle(reply, &mut self.wakers) {
-                unasked = Some(reply);
+                unasked = Some((reply, is_awaited));
                 break;
             }
         }
@@ -239,9 +240,12 @@ impl Task {
         match unasked {
             None => Ok(()),
             // A server that has too many clients says so before it is asked anything.
-            Some(Value::ServerError(error)) => Err(error.into()),
-            Some(_) => {
-                let text = "the server sends a reply that nobody has asked for";
+            Some((Value::ServerError(error), _)) => Err(error.into()),
+            Some((_, is_awaited)) => {
+                let text = match is_awaited {
+                    true => "the reply does not fit the request; is there a proxy in front of it?",
+                    false => "the server sends a reply that nobody has asked for",
+                };
                 Err(io::Error::new(io::ErrorKind::ConnectionAborted, text).into())
             }
         }

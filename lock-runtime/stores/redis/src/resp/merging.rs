@@ -82,10 +82,10 @@ impl MergedCall {
 /// Commands of different requests.
 #[derive(Debug, Default)]
 pub(super) struct OpenSegment {
-    pub(super) ends: MergedCall,
-    pub(super) asks: MergedCall,
-    pub(super) sets: Vec<u8>,
-    pub(super) set_requests: Vec<usize>,
+    pub(super) releases: MergedCall,
+    pub(super) requests_by_script: MergedCall,
+    pub(super) singles: Vec<u8>,
+    pub(super) single_requests: Vec<usize>,
     /// By their numbers at the store.
     owners: Vec<u64>,
 }
@@ -100,9 +100,9 @@ impl OpenSegment {
         let has_room = self.owners.len() < MOST_COMMANDS && !self.owners.contains(&owner);
         has_room
             && match role {
-                CommandRole::Ends(parts) => self.ends.fits(command, parts),
-                CommandRole::Asks(parts) => self.asks.fits(command, parts),
-                CommandRole::Sets => true,
+                CommandRole::Release(parts) => self.releases.fits(command, parts),
+                CommandRole::Request(parts) => self.requests_by_script.fits(command, parts),
+                CommandRole::Single => true,
             }
     }
 
@@ -115,26 +115,30 @@ impl OpenSegment {
     ) {
         self.owners.push(owner);
         match role {
-            CommandRole::Ends(parts) => self.ends.add(command, parts, request),
-            CommandRole::Asks(parts) => self.asks.add(command, parts, request),
-            CommandRole::Sets => {
-                command.write(&mut self.sets);
-                self.set_requests.push(request);
+            CommandRole::Release(parts) => self.releases.add(command, parts, request),
+            CommandRole::Request(parts) => self.requests_by_script.add(command, parts, request),
+            CommandRole::Single => {
+                command.write(&mut self.singles);
+                self.single_requests.push(request);
             }
         }
     }
 
     /// The numbers of their requests on this connection.
     pub(super) fn requests(&self) -> impl Iterator<Item = usize> {
-        let calls = self.ends.requests.iter().chain(&self.asks.requests);
-        calls.chain(&self.set_requests).copied()
+        let calls = self
+            .releases
+            .requests
+            .iter()
+            .chain(&self.requests_by_script.requests);
+        calls.chain(&self.single_requests).copied()
     }
 
     pub(super) fn clear(&mut self) {
-        self.ends.clear();
-        self.asks.clear();
-        self.sets.clear();
-        self.set_requests.clear();
+        self.releases.clear();
+        self.requests_by_script.clear();
+        self.singles.clear();
+        self.single_requests.clear();
         self.owners.clear();
     }
 }

@@ -188,7 +188,7 @@ impl RequestQueue {
     /// Settles the order of what is in the segment.
     fn close_segment(&mut self) {
         let before = self.out.len();
-        for call in [&self.segment.ends, &self.segment.asks] {
+        for call in [&self.segment.releases, &self.segment.requests_by_script] {
             let by = match call.requests[..] {
                 [] => continue,
                 [one] => Awaiting::One(one),
@@ -197,10 +197,10 @@ impl RequestQueue {
             call.write(&mut self.out);
             self.awaited.push_back(Awaited::new(by));
         }
-        self.out.extend_from_slice(&self.segment.sets);
-        let sets = self.segment.set_requests.iter();
-        let sets = sets.map(|number| Awaited::new(Awaiting::One(*number)));
-        self.awaited.extend(sets);
+        self.out.extend_from_slice(&self.segment.singles);
+        let singles = self.segment.single_requests.iter();
+        let singles = singles.map(|number| Awaited::new(Awaiting::One(*number)));
+        self.awaited.extend(singles);
         self.queued += (self.out.len() - before) as u64;
         for number in self.segment.requests() {
             self.requests[number].end = self.queued;
@@ -311,16 +311,18 @@ impl RequestQueue {
                     self.settle_one(number, Ok(reply), wakers);
                 }
             }
-            // Whose part is whose is not known.
-            (Awaiting::Several(_), reply @ Value::Array(_)) => return Err(reply),
-            (Awaiting::Several(numbers), reply) => {
-                if let Value::ServerError(error) = &reply {
-                    self.is_divided |= error.code() == "CROSSSLOT";
+            (Awaiting::Several(numbers), Value::ServerError(error)) => {
+                if error.code() == "CROSSSLOT" && !self.is_divided {
+                    tracing::debug!("a proxy divides keys: releases and requests go one by one");
+                    self.is_divided = true;
                 }
+                let reply = Value::ServerError(error);
                 for number in numbers {
                     self.settle_one(number, Ok(reply.clone()), wakers);
                 }
             }
+            // Whose part is whose is not known.
+            (Awaiting::Several(_), reply) => return Err(reply),
         }
         Ok(())
     }
@@ -474,14 +476,14 @@ mod tests {
         let mut command = Command::new("EVALSHA");
         command.arg("hash").arg(2).arg(name).arg("queue");
         command.arg("channel").arg(owner);
-        command.ends_hold_of(owner, 2, 1);
+        command.mark_mergeable_release(owner, 2, 1);
         command
     }
 
     /// A request for a lock, by the request of this number.
     fn set(owner: u64) -> Command {
         let mut command = Command::new("SET");
-        command.arg(owner).sets_lock_of(owner);
+        command.arg(owner).mark_request(owner);
         command
     }
 
@@ -548,7 +550,10 @@ mod tests {
         let mut queue = RequestQueue::new(None, Duration::from_millis(500));
         let mut other = Command::new("EVALSHA");
         other.arg("hash").arg(2).arg("b").arg("queue");
-        other.arg("another channel").arg(2).ends_hold_of(2, 2, 1);
+        other
+            .arg("another channel")
+            .arg(2)
+            .mark_mergeable_release(2, 2, 1);
         queue.add(&release("a", 1), None, None);
         queue.add(&other, None, None);
         assert_eq!(text(&mut queue).matches('|').count(), 2);
@@ -585,10 +590,11 @@ mod tests {
         assert_eq!(outcome(&mut queue, ping), Some(Some(Value::Okay)));
         assert_eq!(queue.under_way(), 0);
 
-        // A list of another length ends the connection.
-        let (mut queue, _, _) = merged();
-        let replies = Value::Array(vec![Value::Int(1)]);
-        assert!(queue.settle(replies, &mut wakers).is_err());
+        // A list of another length, or one value for all, ends the connection.
+        for reply in [Value::Array(vec![Value::Int(1)]), Value::Int(1)] {
+            let (mut queue, _, _) = merged();
+            assert!(queue.settle(reply, &mut wakers).is_err());
+        }
 
         let (mut queue, calls, _) = merged();
         let error = redis::parse_redis_value(b"-NOSCRIPT x\r\n").unwrap_or(Value::Nil);

@@ -133,6 +133,7 @@ impl Request {
         let by_hash = self.by_hash();
         match (self.send(up, by_hash, asking, limits).await, &self.action) {
             (Err(error), Action::Script(script, by_hash))
+                // Another lock's key may have refused a merged call. One by text is not merged.
                 if errors::is_no_script(&error)
                     || by_hash.may_be_merged() && errors::is_about_keys(&error) =>
             {
