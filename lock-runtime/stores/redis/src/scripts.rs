@@ -1,4 +1,5 @@
-//! The Lua scripts, each sent once by text and then by hash.
+//! The Lua scripts. `transport/request.rs` sends one by hash, and by text to a server that does not
+//! know it.
 
 use std::sync::LazyLock;
 
