@@ -150,9 +150,11 @@ impl Lock {
     /// Arrival order over all processes. Readers, writers and permits are always served so. Nothing
     /// is handed off inside the process then, so a hot key is some 25 times slower.
     ///
-    /// Two exceptions. A request granted just as its connection drops moves to the back of the
+    /// Three exceptions. A request granted just as its connection drops moves to the back of the
     /// queue. A process that the store has not heard for two seconds, because it stands still or is
-    /// cut off, is suspended until it is heard again.
+    /// cut off, is suspended until it is heard again. Where names are shared with clients that know
+    /// no queue, a process that itself asks without `fair` leaves the key free for moments, and
+    /// whoever asks then may get it.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self

@@ -257,7 +257,8 @@ lock_store::named! {
 
 lock_store::named! {
     "Its name in metrics and traces",
-    /// A command of the client to the store. One may be several commands to several servers.
+    /// A command of the client to the store. One may be several commands to several servers, or be
+    /// a part of one: Redis gets those of some locks together.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Verb {

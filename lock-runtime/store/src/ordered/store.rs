@@ -50,7 +50,7 @@ impl<E: WholeEngine> OrderedStore<E> {
     /// Carries an operation out: in a task of the client, if it is to go on when nobody polls it.
     fn operate<T, F>(
         &self,
-        makes: bool,
+        goes_on: bool,
         operation: impl FnOnce(Arc<E>, E::Progress) -> F,
     ) -> StoreFuture<'_, T>
     where
@@ -59,7 +59,7 @@ impl<E: WholeEngine> OrderedStore<E> {
     {
         let progress = E::Progress::default();
         let running = operation(Arc::clone(&self.0), progress.clone());
-        match makes || E::ALL_GO_ON {
+        match goes_on || E::ALL_GO_ON {
             true => in_a_task(self.0.connecting(), move || progress.give_up(), running),
             false => Box::pin(running),
         }
@@ -68,8 +68,8 @@ impl<E: WholeEngine> OrderedStore<E> {
 
 /// Carries an operation of the engine out.
 macro_rules! operate {
-    ($store:ident, $makes:literal, $by:ident, $method:ident($($argument:expr),+)) => {
-        $store.operate($makes, move |me, progress| async move {
+    ($store:ident, $goes_on:literal, $by:ident, $method:ident($($argument:expr),+)) => {
+        $store.operate($goes_on, move |me, progress| async move {
             let operation = async |live| {
                 let attempt = Attempt::new(&live, &progress);
                 me.$method(&attempt, $($argument),+).await

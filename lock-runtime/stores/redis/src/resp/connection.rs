@@ -245,6 +245,7 @@ impl Future for PendingReply<'_> {
                     return Poll::Ready(Err(error.clone()));
                 }
                 let is_shared = queue.under_way() > 0;
+                // It closes the segment. In a cluster nothing is merged, so this command is next.
                 if asking {
                     queue.add_unawaited(&Command::new("ASKING"));
                 }

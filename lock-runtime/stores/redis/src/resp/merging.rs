@@ -13,6 +13,8 @@ use super::command::{CallParts, Command, CommandRole, line, number};
 
 /// Other clients wait for the end of a script.
 const MOST_CALLS: usize = 32;
+/// A buffer that has grown beyond this is not kept.
+pub(super) const KEPT: usize = 64 << 10;
 /// Each new command is compared with these.
 const MOST_COMMANDS: usize = 128;
 
@@ -73,10 +75,18 @@ impl MergedCall {
             &mut self.shared,
             &mut self.own,
         ] {
-            part.clear();
+            empty(part);
         }
         self.requests.clear();
     }
+}
+
+/// A buffer that has grown is not kept.
+fn empty(part: &mut Vec<u8>) {
+    if part.capacity() > KEPT {
+        *part = Vec::new();
+    }
+    part.clear();
 }
 
 /// Commands of different requests.
@@ -137,7 +147,7 @@ impl OpenSegment {
     pub(super) fn clear(&mut self) {
         self.releases.clear();
         self.requests_by_script.clear();
-        self.singles.clear();
+        empty(&mut self.singles);
         self.single_requests.clear();
         self.owners.clear();
     }

@@ -9,14 +9,12 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::{Command, CommandOrder};
-use super::merging::OpenSegment;
+use super::merging::{KEPT, OpenSegment};
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
 /// At least this many looks at the requests in a command's time.
 const LOOKS: u32 = 8;
-/// A buffer that has grown beyond this is not kept.
-const KEPT: usize = 64 << 10;
 
 pub(super) type ReplyResult = Result<Value, RedisError>;
 
