@@ -208,8 +208,9 @@ async fn a_hold_at_a_member_that_is_cut_off_from_the_others_is_lost_before_anoth
         let cut = || network.isolate(alone);
         let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
         drop(guard);
-        network.rejoin(alone);
+        // The member that comes back brings about an election, in which nobody is answered.
         next.release().await.unwrap();
+        network.rejoin(alone);
         // It hears of a leader when its peers have dialled again. Until then it has no majority.
         servers.until_serving().await;
         eventually("its client goes on", async || {

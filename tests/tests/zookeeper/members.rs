@@ -200,8 +200,8 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
         "it does not know that it was replaced"
     );
     drop(guard);
-    network.rejoin(2);
     next.release().await.unwrap();
+    network.rejoin(2);
     servers.until_serving().await;
     // It follows, and its client goes on.
     eventually("its client goes on", async || {
@@ -229,8 +229,8 @@ async fn a_hold_at_a_follower_that_is_cut_off_is_lost_before_another_gets_it() {
     assert!(next.is_held() && !guard.is_held());
     assert!(cut_off.lock("k").try_acquire().await.is_err());
     drop(guard);
-    network.rejoin(0);
     next.release().await.unwrap();
+    network.rejoin(0);
     servers.until_serving().await;
     // It follows again, and its client goes on.
     eventually("its client goes on", async || {
