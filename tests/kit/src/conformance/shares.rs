@@ -659,8 +659,17 @@ async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
     let (writer, reader, barges) = (owner(0, 1), owner(1, 1), owner(0, 2));
     let mut brief = request(writer, WRITE, Queue::Join);
     brief.lease = LEASE / 20;
-    two.ask(brief).await;
-    two.queue(reader, READ).await;
+    two.hears(reader).await;
+    eventually("the reader waits before the writer's lease ends", async || {
+        two.ask(brief.clone()).await;
+        let reply = two.join(reader, READ).await;
+        let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
+        if !queued {
+            two.free(reader, READ).await;
+        }
+        queued
+    })
+    .await;
     if !backend.can_barge() {
         two.await_grants(1, &[reader]).await;
         let barged = two.ask(request(barges, None, Queue::Barge)).await;
