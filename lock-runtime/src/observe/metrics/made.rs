@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use lock_store::Mutex;
 
-/// Values that are made once for each key.
+/// Values that are made once for each key. Nobody outside the program chooses the keys, so that a
+/// fast hash will do.
 #[derive(Debug)]
-pub(super) struct Made<K, V>(Mutex<HashMap<K, Arc<V>>>);
+pub(super) struct Made<K, V>(Mutex<HashMap<K, Arc<V>, RandomState>>);
 
 impl<K, V> Default for Made<K, V> {
     fn default() -> Self {
