@@ -3,8 +3,8 @@
 use std::fmt;
 
 use lock_store::{ClientId, LockKey, Namespace, Owner};
-use redis::{RedisWrite, ToRedisArgs};
 
+use crate::resp::Pieces;
 use crate::topology::key_slot::{slot_of, tag_in};
 
 /// The number of channels of a namespace that tell which locks of a quorum are free.
@@ -47,58 +47,52 @@ pub(crate) struct GrantChannels<'n> {
     slot: Option<u16>,
 }
 
-/// A name, in pieces: writing them into a command needs no formatting.
-pub(crate) trait Pieces {
-    fn pieces(&self, put: impl FnMut(&str));
-}
-
+/// A namespace is followed by `:` unless it is empty.
 /// A namespace is followed by `:` unless it is empty.
 impl Pieces for &Namespace {
     #[inline]
-    fn pieces(&self, mut put: impl FnMut(&str)) {
+    fn pieces(&self, mut put: impl FnMut(&[u8])) {
         if !self.as_str().is_empty() {
-            put(self.as_str());
-            put(":");
+            put(self.as_str().as_bytes());
+            put(b":");
         }
     }
 }
 
 impl Pieces for GrantChannels<'_> {
     #[inline]
-    fn pieces(&self, mut put: impl FnMut(&str)) {
+    fn pieces(&self, mut put: impl FnMut(&[u8])) {
         self.namespace.pieces(&mut put);
-        put("%granted:");
-        if let Some(slot) = self.slot {
-            put("{");
-            put(&tag_in(slot).to_string());
-            put("}:");
+        match self.slot {
+            None => put(b"%granted:"),
+            Some(slot) => put(format!("%granted:{{{}}}:", tag_in(slot)).as_bytes()),
         }
     }
 }
 
 impl Pieces for Name<'_> {
     #[inline]
-    fn pieces(&self, mut put: impl FnMut(&str)) {
+    fn pieces(&self, mut put: impl FnMut(&[u8])) {
         self.namespace.pieces(&mut put);
-        put(self.key.as_str());
+        put(self.key.as_str().as_bytes());
     }
 }
 
 impl Pieces for Helper<'_> {
     #[inline]
-    fn pieces(&self, mut put: impl FnMut(&str)) {
+    fn pieces(&self, mut put: impl FnMut(&[u8])) {
         let Self { kind, lock } = self;
         lock.namespace.pieces(&mut put);
-        put("%");
-        put(kind);
-        put(":{");
+        put(b"%");
+        put(kind.as_bytes());
+        put(b":{");
         if let Some(tag) = lock.tag {
-            put(tag);
-            put("}:");
+            put(tag.as_bytes());
+            put(b"}:");
             lock.pieces(put);
         } else {
             lock.pieces(&mut put);
-            put("}");
+            put(b"}");
         }
     }
 }
@@ -106,50 +100,45 @@ impl Pieces for Helper<'_> {
 /// The same text as its `Display`, whose formatting takes several times as long.
 impl Pieces for Owner {
     #[inline]
-    fn pieces(&self, mut put: impl FnMut(&str)) {
-        let digit = |half: u8| b"0123456789abcdef"[usize::from(half & 15)];
-        let mut text = [b'-'; 49];
-        for (two, byte) in text.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
-            two.copy_from_slice(&[digit(byte >> 4), digit(byte)]);
-        }
-        let length = 33 + (16 - self.request.leading_zeros() as usize / 4).max(1);
-        for (at, one) in text[33..length].iter_mut().rev().enumerate() {
-            *one = digit((self.request >> (4 * at)) as u8);
-        }
-        put(std::str::from_utf8(&text[..length]).unwrap_or_default());
+    fn pieces(&self, mut put: impl FnMut(&[u8])) {
+        let (low, high) = (self.client.0 as u64, (self.client.0 >> 64) as u64);
+        put(&hex(high));
+        put(&hex(low));
+        put(b"-");
+        let zeros = self.request.leading_zeros() as usize / 4;
+        put(&hex(self.request)[zeros.min(15)..]);
     }
 }
 
-/// A name as text, in a command or elsewhere.
+/// The digits of a number, without a step for each of them.
+#[inline]
+fn hex(number: u64) -> [u8; 16] {
+    // A digit in each byte.
+    let mut digits = u128::from(number);
+    for (bits, mask) in [
+        (32, 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff),
+        (16, 0x0000_ffff_0000_ffff_0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff_00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f),
+    ] {
+        digits = (digits | digits << bits) & mask;
+    }
+    let each = u128::from_ne_bytes([1; 16]);
+    // From ten on, a letter.
+    let letters = ((digits + 6 * each) >> 4) & each;
+    (digits + u128::from(b'0') * each + u128::from(b'a' - b'9' - 1) * letters).to_be_bytes()
+}
+
+/// A name as text.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<T>(pub(crate) T);
-
-/// The longest name that is written without an allocation.
-const USUAL_NAME: usize = 192;
-
-impl<T: Pieces> ToRedisArgs for Shown<T> {
-    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        let (mut name, mut length) = ([0; USUAL_NAME], 0);
-        self.0.pieces(|piece| {
-            let end = length + piece.len();
-            if let Some(room) = name.get_mut(length..end) {
-                room.copy_from_slice(piece.as_bytes());
-            }
-            length = end;
-        });
-        match name.get(..length) {
-            Some(name) => out.write_arg(name),
-            None => out.write_arg(self.to_string().as_bytes()),
-        }
-    }
-}
 
 impl<T: Pieces> fmt::Display for Shown<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut result = Ok(());
         self.0.pieces(|piece| {
-            if result.is_ok() {
-                result = f.write_str(piece);
+            for chunk in piece.utf8_chunks() {
+                result = result.and_then(|()| f.write_str(chunk.valid()));
             }
         });
         result

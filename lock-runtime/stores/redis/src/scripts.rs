@@ -94,10 +94,10 @@ pub(crate) struct Text {
     sharded: Form,
 }
 
-/// A script's text and its SHA-1, by which the server knows it.
+/// A script's text, and how a call begins that names it by its SHA-1.
 pub(crate) struct Form {
     code: String,
-    hash: String,
+    call: Command,
 }
 
 impl Text {
@@ -120,14 +120,17 @@ impl Text {
 
 impl Form {
     fn new(code: &str) -> Self {
+        let mut call = Command::new("EVALSHA");
+        call.arg(Script::new(code).get_hash());
         Self {
             code: code.to_owned(),
-            hash: Script::new(code).get_hash().to_owned(),
+            call,
         }
     }
 
-    pub(crate) fn hash(&self) -> &str {
-        &self.hash
+    /// The command without its keys.
+    pub(crate) fn call(&self) -> Command {
+        Command::beginning_as(&self.call)
     }
 
     /// The command with the script's text instead of its hash.

@@ -155,13 +155,13 @@ impl RedisStore {
     }
 
     /// The common prefix of the channels on which clients hear of this lock.
-    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey) -> Shown<GrantChannels<'n>> {
-        Shown(self.namespace.channels(key, self.slot(key)))
+    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey) -> GrantChannels<'n> {
+        self.namespace.channels(key, self.slot(key))
     }
 
     /// The channel on which this client hears of this lock.
     pub(crate) fn channel(&self, key: &LockKey) -> String {
-        format!("{}{:032x}", self.channels(key), self.client.0)
+        format!("{}{:032x}", Shown(self.channels(key)), self.client.0)
     }
 
     /// Adds the keys of some locks to a command, as `lib.lua` expects them.
@@ -173,8 +173,8 @@ impl RedisStore {
         command.arg(KEYS * keys.len());
         for key in keys {
             let names = self.namespace.names(key);
-            command.arg(Shown(names.lock));
-            command.arg(Shown(names.queue)).arg(Shown(names.fence));
+            command.text(names.lock);
+            command.text(names.queue).text(names.fence);
         }
     }
 

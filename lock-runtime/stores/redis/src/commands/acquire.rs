@@ -9,7 +9,6 @@ use lock_store::{
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
-use crate::names::Shown;
 use crate::resp::Command;
 use crate::scripts;
 use crate::store::{KEYS, RedisStore};
@@ -25,18 +24,29 @@ impl RedisStore {
         let key = &request.claim.key;
         self.subscribe_view(key);
         let (instead_of, sent, is_after_others) = self.take_turns(request, until).await?;
-        let mut by = until.min(sent + self.command_timeout);
+        let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
             queue => queue,
         };
-        let is_exclusive = request.claim.permits.is_none();
-        let plain = is_exclusive && request.tokens == 0;
+        let plain = request.claim.permits.is_none() && request.tokens == 0;
         if plain && queue == Queue::Barge && instead_of.is_none() {
             let answer = self.set_if_free(request, by, until).await?;
-            self.note_turns(request, &answer.value);
             return self.confirm_if_granted(request, answer, by).await;
         }
+        let by_script = self.acquire_by_script(request, queue, instead_of, by, until);
+        Box::pin(by_script).await
+    }
+
+    async fn acquire_by_script(
+        &self,
+        request: &Acquire,
+        queue: Queue,
+        instead_of: Option<Owner>,
+        mut by: Instant,
+        until: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        let key = &request.claim.key;
         let script = |may_be_merged| {
             let acquire = self.acquire_script(request, queue, instead_of, may_be_merged);
             let listens = request.queue == Queue::Join;
@@ -45,8 +55,10 @@ impl RedisStore {
         };
         // Another that waits has found its lock taken, and mostly finds it so again.
         let mostly_free = queue == Queue::Barge || request.fair;
-        let may_be_merged =
-            is_exclusive && mostly_free && instead_of.is_none() && !self.servers.is_cluster();
+        let may_be_merged = request.claim.permits.is_none()
+            && mostly_free
+            && instead_of.is_none()
+            && !self.servers.is_cluster();
         let mut reply: Reply<AcquireReply> = self.call(key, by, &script(may_be_merged)).await?;
         if matches!(reply.value, Ok(AcquireReply::Undecided)) {
             by = until.min(self.clock.now() + self.command_timeout);
@@ -63,9 +75,8 @@ impl RedisStore {
         {
             self.serve_the_rest(key, rest, by).await;
         }
-        let answer = reply
-            .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
-        self.note_turns(request, &answer.value);
+        let acquired = |reply| acquired(reply, request.tokens);
+        let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
         self.confirm_if_granted(request, answer, by).await
     }
 
@@ -91,7 +102,7 @@ impl RedisStore {
             && let Some(free_until) = self.pollers.end_turn(key, now)
         {
             let by = until.min(now + self.command_timeout);
-            self.leave_free(key, owner, free_until, by, until).await?;
+            Box::pin(self.leave_free(key, owner, free_until, by, until)).await?;
             instead_of = None;
             sent = self.clock.now();
         }
@@ -115,12 +126,12 @@ impl RedisStore {
             command
                 .arg(millis(request.lease))
                 .arg(mode(queue))
-                .arg(self.channels(key))
+                .text(self.channels(key))
                 .arg(millis(QUEUE_TTL))
                 .arg(rest_of_place(request))
-                .arg(Shown(owner));
+                .text(owner);
             match instead_of {
-                Some(owner) => _ = command.arg(Shown(owner)),
+                Some(owner) => _ = command.text(owner),
                 None if may_be_merged => command.mark_mergeable_request(owner.request, KEYS, 4),
                 None => command.mark_request(owner.request),
             }
@@ -158,30 +169,32 @@ impl RedisStore {
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
         let mut set = Command::new("SET");
-        set.arg(Shown(self.namespace.lock(&request.claim.key)))
-            .arg(Shown(request.claim.owner));
+        set.text(self.namespace.lock(&request.claim.key))
+            .text(request.claim.owner);
         set.arg("NX").arg("PX").arg(millis(request.lease));
         set.mark_request(request.claim.owner.request);
         let set = Request::command(set);
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
-        let reply: Reply<Option<String>> = self.call(key, by, &set).await?;
+        let reply: Reply<bool> = self.call(key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
-            Ok(Some(_)) => Acquired::granted(None),
-            Ok(None) => Acquired::busy(None, false),
+            Ok(true) => Acquired::granted(None),
+            Ok(false) => Acquired::busy(None, false),
         }))
     }
 
-    /// A grant counts when enough replicas confirm it, if the client asks for that.
+    /// Notes whose turn it is. A grant counts when enough replicas confirm it, if the client asks
+    /// for that.
     async fn confirm_if_granted(
         &self,
         request: &Acquire,
         answer: Answer<Acquired>,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        if let Acquired::Granted(_) = answer.value {
-            self.confirm(once(request), answer.link, by).await?;
+        self.note_turns(request, &answer.value);
+        if let (Acquired::Granted(_), true) = (&answer.value, self.replication.is_some()) {
+            Box::pin(self.confirm(once(request), answer.link, by)).await?;
         }
         Ok(answer)
     }

@@ -4,7 +4,6 @@ use lock_store::{Acquire, AcquiredAll, Answer, Failure, Instant, Link};
 use redis::{FromRedisValue, Value};
 
 use super::acquire::{mode, token};
-use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::wire::{Reply, millis};
@@ -36,9 +35,9 @@ impl RedisStore {
                     .arg(millis(first.lease))
                     .arg(first.tokens)
                     .arg(mode(first.queue))
-                    .arg(self.channels(key));
+                    .text(self.channels(key));
                 for request in requests {
-                    command.arg(Shown(request.claim.owner));
+                    command.text(request.claim.owner);
                 }
             })
             .await?;

@@ -2,7 +2,6 @@
 
 use lock_store::{Answer, Claim, Failure, Fenced, Instant};
 
-use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, permits};
@@ -15,7 +14,7 @@ impl RedisStore {
     ) -> Result<Answer<Fenced>, Failure> {
         let reply: Reply<Option<String>> = self
             .one(by, &scripts::FENCE, &claim.key, |command| {
-                command.arg(Shown(claim.owner)).arg(permits(claim.permits));
+                command.text(claim.owner).arg(permits(claim.permits));
             })
             .await?;
         Ok(reply.map(|value| match value {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released};
 
-use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -24,7 +23,7 @@ impl RedisStore {
     ) -> Result<Answer<Released>, Failure> {
         let leave = Request::script(self.form(&scripts::LEAVE_FREE), |command| {
             self.name(command, once(key));
-            command.arg(Shown(owner));
+            command.text(owner);
         });
         let leave = leave.patient(Some(patience));
         let left: Reply<i64> = self.call(key, by, &leave).await?;

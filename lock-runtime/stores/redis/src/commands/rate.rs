@@ -5,7 +5,6 @@ use std::time::Duration;
 use lock_store::rules::PassLog;
 use lock_store::{Answer, Failure, Instant, RateRequest, Rated};
 
-use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -22,7 +21,7 @@ impl RedisStore {
         }
         let bucket = self.namespace.bucket(&request.key);
         let take = Request::script(self.form(&scripts::RATE), |command| {
-            command.arg(1).arg(Shown(bucket));
+            command.arg(1).text(bucket);
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });
@@ -38,7 +37,7 @@ impl RedisStore {
     ) -> Result<Answer<Rated>, Failure> {
         let log = self.namespace.pass_log(&request.key);
         let take = Request::script(self.form(&scripts::LIMIT), |command| {
-            command.arg(1).arg(Shown(log));
+            command.arg(1).text(log);
             command.arg(micros(window)).arg(request.burst);
             command.arg(request.tokens).arg(micros(request.wait));
             command.arg(micros(PassLog::share(request.burst, window)));

@@ -1,6 +1,8 @@
 //! The scripts that end holds, or parts of them, and hand their locks to the next in the queue.
 
+use std::borrow::Borrow;
 use std::iter::once;
+use std::slice;
 
 use lock_store::{
     Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, StoreError,
@@ -11,7 +13,6 @@ use redis::{FromRedisValue, ParsingError, Value};
 use super::acquire::rest_of_place;
 use crate::config::RELEASE_PATIENCE;
 use crate::errors::maybe_carried_out;
-use crate::names::Shown;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::{KEYS, RedisStore};
@@ -25,46 +26,44 @@ impl RedisStore {
         requests: Vec<Release>,
         by: Instant,
     ) -> Result<Answer<Vec<Released>>, Failure> {
-        let batch: Vec<&Release> = requests.iter().collect();
-        if self.is_together(batch.iter().map(|request| &request.claim.key)) {
-            return self.release_together(&batch, by).await;
+        if self.is_together(requests.iter().map(|request| &request.claim.key)) {
+            return self.release_together(&requests, by).await;
         }
         let parts = self.by_slot(
             &requests,
             |request| &request.claim.key,
             |group| Box::pin(async move { self.release_together(&group, by).await }),
         );
-        let parts = parts.await;
+        let parts = Box::pin(parts).await;
         let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
         Ok(Answer::new(released?, parts.link))
     }
 
     /// Ends holds of one slot.
-    async fn release_together(
+    async fn release_together<R: Borrow<Release> + Sync>(
         &self,
-        requests: &[&Release],
+        requests: &[R],
         by: Instant,
     ) -> Result<Answer<Vec<Released>>, Failure> {
-        let Some(first) = requests.first() else {
+        let Some(first) = requests.first().map(R::borrow) else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
-        if let [one] = requests
-            && is_plain(one)
+        if requests.len() == 1
+            && is_plain(first)
             && self.pollers.has_any()
-            && let Some(until) = self.pollers.end_turn(&one.claim.key, self.clock.now())
+            && let Some(until) = self.pollers.end_turn(&first.claim.key, self.clock.now())
         {
-            let owner = one.claim.owner;
-            let left = self.leave_free(&one.claim.key, owner, until, by, by + RELEASE_PATIENCE);
-            let left = left.await?;
+            let Claim { key, owner, .. } = &first.claim;
+            let left = self.leave_free(key, *owner, until, by, by + RELEASE_PATIENCE);
+            let left = Box::pin(left).await?;
             return Ok(left.map(|released| vec![released]));
         }
-        let release = self.release_script(first, requests);
+        let release = self.release_script(requests);
         let release = release.patient(Some(by + RELEASE_PATIENCE));
         let key = &first.claim.key;
         let reply: Reply<Each> = self.call(key, by, &release).await?;
-        if let Ok(Each(replies)) = &reply.value
-            && replies.len() != requests.len()
-        {
+        let replies = reply.value.as_ref().map_or(&[][..], Each::all);
+        if reply.value.is_ok() && replies.len() != requests.len() {
             let text = format!(
                 "it replied to the release of {} locks about {}; is there a proxy in front of it?",
                 requests.len(),
@@ -73,28 +72,32 @@ impl RedisStore {
             let error = StoreError::new(StoreErrorKind::Refused, text);
             return Err(maybe_carried_out(error, reply.link));
         }
-        if let Ok(Each(replies)) = &reply.value {
-            for (request, reply) in requests.iter().zip(replies) {
-                let by = by + RELEASE_PATIENCE;
-                self.serve_the_rest(&request.claim.key, *reply, by).await;
+        for (request, reply) in requests.iter().zip(replies) {
+            if leaves_more(*reply) {
+                let rest =
+                    self.serve_the_rest(&request.borrow().claim.key, *reply, by + RELEASE_PATIENCE);
+                Box::pin(rest).await;
             }
         }
         Ok(reply.map(|value| match value {
-            Ok(Each(replies)) => replies.into_iter().map(|one| released(Ok(one))).collect(),
+            Ok(each) => each.all().iter().map(|one| released(Ok(*one))).collect(),
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
 
-    /// For holds of one slot, of which one is the first.
-    fn release_script(&self, first: &Release, requests: &[&Release]) -> Request {
-        let keys = requests.iter().map(|request| &request.claim.key);
+    /// For holds of one slot.
+    fn release_script<R: Borrow<Release>>(&self, requests: &[R]) -> Request {
+        let requests = requests.iter().map(R::borrow);
+        let keys = requests.clone().map(|request| &request.claim.key);
         Request::script(self.form(&scripts::RELEASE), |command| {
-            self.name(command, keys);
-            command.arg(self.channels(&first.claim.key));
-            if let [one] = requests
+            self.name(command, keys.clone());
+            for key in keys.take(1) {
+                command.text(self.channels(key));
+            }
+            if let (1, Some(one)) = (requests.len(), requests.clone().next())
                 && is_plain(one)
             {
-                command.arg(Shown(one.claim.owner));
+                command.text(one.claim.owner);
                 // In a cluster, the keys of one call are in one slot.
                 if !self.servers.is_cluster() {
                     command.mark_mergeable_release(one.claim.owner.request, KEYS, 1);
@@ -103,7 +106,7 @@ impl RedisStore {
             }
             for request in requests {
                 command
-                    .arg(Shown(request.claim.owner))
+                    .text(request.claim.owner)
                     .arg(permits(request.claim.permits))
                     .arg(millis(request.keep));
             }
@@ -119,10 +122,10 @@ impl RedisStore {
     ) -> Result<Answer<Released>, Failure> {
         let end = |command: &mut Command| {
             command
-                .arg(Shown(claim.owner))
+                .text(claim.owner)
                 .arg(permits(claim.permits))
                 .arg(rest)
-                .arg(self.channels(&claim.key));
+                .text(self.channels(&claim.key));
         };
         let reply = self.one_that_frees(by, &scripts::SHRINK, &claim.key, end);
         Ok(reply.await?.map(released))
@@ -137,9 +140,9 @@ impl RedisStore {
         let key = &request.claim.key;
         let end = |command: &mut Command| {
             command
-                .arg(Shown(request.claim.owner))
+                .text(request.claim.owner)
                 .arg(rest_of_place(&request))
-                .arg(self.channels(key))
+                .text(self.channels(key))
                 .arg(permits(request.claim.permits));
         };
         let reply = self.one_that_frees(by, &scripts::ABANDON, key, end);
@@ -152,7 +155,7 @@ impl RedisStore {
         key: LockKey,
         by: Instant,
     ) -> Result<Answer<Option<bool>>, Failure> {
-        let end = |command: &mut Command| _ = command.arg(self.channels(&key));
+        let end = |command: &mut Command| _ = command.text(self.channels(&key));
         let reply = self.one_that_frees(by, &scripts::FORCE_RELEASE, &key, end);
         Ok(reply.await?.map(|value| value.ok().map(is_done)))
     }
@@ -176,7 +179,7 @@ impl RedisStore {
     pub(super) fn hand_over_only(&self, key: &LockKey) -> Request {
         Request::script(self.form(&scripts::RELEASE), |command| {
             self.name(command, once(key));
-            command.arg(self.channels(key)).arg("%");
+            command.text(self.channels(key)).arg("%");
         })
     }
 
@@ -187,7 +190,9 @@ impl RedisStore {
             let next = self.call(key, by, &self.hand_over_only(key)).await;
             let next: Result<Reply<Each>, Failure> = next;
             let next = next.ok().and_then(|next| next.value.ok());
-            reply = next.and_then(|Each(one)| one.first().copied()).unwrap_or(0);
+            reply = next
+                .and_then(|each| each.all().first().copied())
+                .unwrap_or(0);
         }
     }
 }
@@ -198,13 +203,25 @@ fn is_plain(release: &Release) -> bool {
 }
 
 /// The replies for each lock: a list, or a single number for one lock.
-struct Each(Vec<i64>);
+enum Each {
+    One(i64),
+    Several(Vec<i64>),
+}
+
+impl Each {
+    fn all(&self) -> &[i64] {
+        match self {
+            Self::One(one) => slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+}
 
 impl FromRedisValue for Each {
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
         match value {
-            Value::Int(one) => Ok(Self(vec![one])),
-            several => Vec::from_redis_value(several).map(Self),
+            Value::Int(one) => Ok(Self::One(one)),
+            several => Vec::from_redis_value(several).map(Self::Several),
         }
     }
 }

@@ -3,7 +3,7 @@
 use lock_store::{Failure, Renewal, Renewed};
 use redis::{RedisError, Value};
 
-use crate::names::{Prefix, Shown};
+use crate::names::Prefix;
 use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::millis;
@@ -13,13 +13,13 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
     let request = Request::script(scripts::RENEW.form(is_cluster), |command| {
         command.arg(holds.len());
         for hold in holds {
-            command.arg(Shown(namespace.lock(&hold.claim.key)));
+            command.text(namespace.lock(&hold.claim.key));
         }
         for hold in holds {
             let owner = hold.claim.owner;
             match hold.claim.permits {
                 Some(permits) => command.arg(format!("{owner}:{}", permits.count)),
-                None => command.arg(Shown(owner)),
+                None => command.text(owner),
             };
             command.arg(millis(hold.lease));
         }

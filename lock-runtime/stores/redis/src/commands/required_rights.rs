@@ -139,8 +139,8 @@ impl Tried<'_> {
     /// Whether the server ran the script; `None` if the slot is another node's.
     async fn expect_scripts(&self, slot: Option<u16>) -> Result<Option<bool>, StoreError> {
         let form = scripts::REQUIRED_RIGHTS.form(slot.is_some());
-        let mut by_hash = Command::new("EVALSHA");
-        by_hash.arg(form.hash()).arg(1);
+        let mut by_hash = form.call();
+        by_hash.arg(1);
         by_hash.arg(self.namespace.unused_key(slot));
         by_hash.arg(self.namespace.unused_channel(slot));
         by_hash.arg(self.layout.as_str());

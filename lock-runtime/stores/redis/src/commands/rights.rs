@@ -18,8 +18,8 @@ impl<'c> Rights<'c> {
     /// Asks about commands with their arguments.
     pub(crate) async fn to(up: &Connected, commands: &'c [&'c str]) -> Result<Self, RedisError> {
         let form = scripts::RIGHTS.form(false);
-        let mut by_hash = Command::new("EVALSHA");
-        by_hash.arg(form.hash()).arg(0).arg(commands);
+        let mut by_hash = form.call();
+        by_hash.arg(0).arg(commands);
         let replies = if_allowed(up, true, &form.by_text(&by_hash)).await?;
         let replies = replies.unwrap_or_default();
         Ok(Self { commands, replies })

@@ -6,6 +6,13 @@ use redis::{RedisWrite, ToRedisArgs};
 
 /// What the script of one lock takes.
 const USUAL_BYTES: usize = 384;
+/// The places of this many arguments are kept, so that nobody looks for them.
+const KEPT_PLACES: usize = 12;
+
+/// Text in pieces. They are written into a command as they are.
+pub(crate) trait Pieces {
+    fn pieces(&self, put: impl FnMut(&[u8]));
+}
 
 /// How a command stands to others that are not written yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +71,8 @@ pub(crate) struct Command {
     arguments: usize,
     /// The arguments, each with its length.
     bytes: Vec<u8>,
+    /// Where the first of them begin.
+    places: [u16; KEPT_PLACES],
     pub(super) order: CommandOrder,
 }
 
@@ -72,14 +81,53 @@ impl Command {
         let mut command = Self {
             arguments: 0,
             bytes: Vec::with_capacity(USUAL_BYTES),
+            places: [0; KEPT_PLACES],
             order: CommandOrder::Kept,
         };
         command.write_arg(name.as_bytes());
         command
     }
 
+    /// A command that begins with the arguments of another.
+    pub(crate) fn beginning_as(other: &Self) -> Self {
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
+        bytes.extend_from_slice(&other.bytes);
+        Self { bytes, ..*other }
+    }
+
+    fn begin_argument(&mut self) {
+        if let Some(place) = self.places.get_mut(self.arguments) {
+            *place = u16::try_from(self.bytes.len()).unwrap_or(u16::MAX);
+        }
+        self.arguments += 1;
+    }
+
     pub(crate) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
         argument.write_redis_args(self);
+        self
+    }
+
+    /// Adds an argument that is made of pieces.
+    #[inline]
+    pub(crate) fn text(&mut self, text: impl Pieces) -> &mut Self {
+        self.begin_argument();
+        let at = self.bytes.len();
+        // Mostly it has two digits.
+        self.bytes.extend_from_slice(b"$00\r\n");
+        let begin = self.bytes.len();
+        text.pieces(|piece| self.bytes.extend_from_slice(piece));
+        let length = self.bytes.len() - begin;
+        self.bytes.extend_from_slice(b"\r\n");
+        match self.bytes.get_mut(at..) {
+            Some([_, tens, ones, ..]) if (10..100).contains(&length) => {
+                (*tens, *ones) = (digit(length / 10), digit(length % 10));
+            }
+            _ => {
+                let mut head = Vec::new();
+                line(&mut head, b'$', length);
+                self.bytes.splice(at..begin, head);
+            }
+        }
         self
     }
 
@@ -115,27 +163,24 @@ impl Command {
     /// Another command with the arguments that this one has behind the first `skipped`.
     pub(crate) fn with_rest_of(&mut self, other: &Self, skipped: usize) {
         self.arguments += other.arguments - skipped;
-        let rest = other.bytes.get(other.begin_of(skipped)..);
+        let rest = other.place(skipped).and_then(|at| other.bytes.get(at..));
         self.bytes.extend_from_slice(rest.unwrap_or_default());
     }
 
-    /// Where the argument of this number begins.
-    pub(super) fn begin_of(&self, argument: usize) -> usize {
-        let mut at = 0;
-        for _ in 0..argument {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let Some(line) = rest.iter().position(|byte| *byte == b'\n') else {
-                break;
-            };
-            // Written by `write_arg`: a `$`, digits, `\r\n`.
-            at += line + 1 + number_in(&rest[1..line - 1]) + 2;
-        }
-        at
+    /// Where the argument of this number begins, if it is one of the first.
+    fn place(&self, argument: usize) -> Option<usize> {
+        let place = self
+            .places
+            .get(argument)
+            .filter(|_| argument < self.arguments);
+        place.map(|place| usize::from(*place))
     }
 
     /// Of a call with this many keys and arguments that others may have too. None if it is long.
     fn parts(&self, keys_of_each: usize, shared_arguments: usize) -> Option<CallParts> {
-        let begin = |argument| u16::try_from(self.begin_of(argument)).ok();
+        // All places are below its length.
+        u16::try_from(self.bytes.len()).ok()?;
+        let begin = |argument| self.place(argument).and_then(|at| u16::try_from(at).ok());
         let number = |number| u16::try_from(number).ok();
         let own = 3 + keys_of_each + shared_arguments;
         Some(CallParts {
@@ -157,7 +202,7 @@ impl Command {
 
 impl RedisWrite for Command {
     fn write_arg(&mut self, argument: &[u8]) {
-        self.arguments += 1;
+        self.begin_argument();
         line(&mut self.bytes, b'$', argument.len());
         self.bytes.extend_from_slice(argument);
         self.bytes.extend_from_slice(b"\r\n");
@@ -205,29 +250,36 @@ pub(super) fn number(out: &mut Vec<u8>, number: usize) {
 
 /// A line with a number.
 pub(super) fn line(out: &mut Vec<u8>, kind: u8, number: usize) {
-    // 20 digits, between the kind and the end.
-    let (mut text, mut at, mut rest) = ([b'\n'; 23], 21, number);
-    text[21] = b'\r';
-    loop {
-        at -= 1;
-        text[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+    match number {
+        0..10 => out.extend_from_slice(&[kind, digit(number), b'\r', b'\n']),
+        10..100 => {
+            let (tens, ones) = (digit(number / 10), digit(number % 10));
+            out.extend_from_slice(&[kind, tens, ones, b'\r', b'\n']);
+        }
+        _ => {
+            out.push(kind);
+            out.extend_from_slice(number.to_string().as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
     }
-    text[at - 1] = kind;
-    out.extend_from_slice(&text[at - 1..]);
 }
 
-fn number_in(digits: &[u8]) -> usize {
-    let digit = |number: usize, digit: &u8| number * 10 + usize::from(digit - b'0');
-    digits.iter().fold(0, digit)
+/// The last digit of a number.
+fn digit(number: usize) -> u8 {
+    b'0' + (number % 10) as u8
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct InPieces<'t>(&'t str);
+
+    impl Pieces for InPieces<'_> {
+        fn pieces(&self, put: impl FnMut(&[u8])) {
+            self.0.as_bytes().chunks(7).for_each(put);
+        }
+    }
 
     #[test]
     fn a_command_is_what_the_redis_crate_writes() {
@@ -235,7 +287,9 @@ mod tests {
         for length in [0, 1, 9, 10, 99, 100, 1000] {
             let argument = "x".repeat(length);
             ours.arg(&argument).arg(length).arg(-7).arg(1.5);
+            ours.text(InPieces(&argument));
             theirs.arg(&argument).arg(length).arg(-7).arg(1.5);
+            theirs.arg(&argument);
         }
         let (mut out, pieces) = (Vec::new(), ["a", "b"]);
         ours.arg(&pieces[..]).write(&mut out);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl RespConnection {
         &'c self,
         command: &'c Command,
         asking: bool,
-        limits: Option<Limits>,
+        limits: Option<&'c Limits>,
     ) -> PendingReply<'c> {
         PendingReply {
             shared: &self.shared,
@@ -89,7 +89,7 @@ impl RespConnection {
         &self,
         commands: &[&Command],
         asking: bool,
-        limits: Option<Limits>,
+        limits: Option<&Limits>,
     ) -> Result<Vec<ReplyResult>, RedisError> {
         let sent: Vec<PendingReply<'_>> = {
             let mut queue = self.shared.lock();
@@ -105,7 +105,7 @@ impl RespConnection {
                     writes: false,
                 });
             }
-            self.shared.write(queue, limits.as_ref());
+            self.shared.write(queue, limits);
             pending
         };
         let mut replies = Vec::with_capacity(sent.len());
@@ -142,7 +142,11 @@ impl RespConnection {
             if asking {
                 queue.add_unawaited(&Command::new("ASKING"));
             }
-            let number = queue.add(&command, Some((answered, channel.to_owned())), limits);
+            let number = queue.add(
+                &command,
+                Some((answered, channel.to_owned())),
+                limits.as_ref(),
+            );
             if answered == "sunsubscribe" {
                 queue.add_ping_behind_end();
             }
@@ -221,7 +225,7 @@ enum Stage<'c> {
     Unsent {
         command: &'c Command,
         asking: bool,
-        limits: Option<Limits>,
+        limits: Option<&'c Limits>,
     },
     Sent {
         number: usize,
@@ -261,16 +265,16 @@ impl Future for PendingReply<'_> {
                     if queue.gathers != Some(here) {
                         queue.gathers = Some(here);
                         this.writes = true;
-                        cx.waker().wake_by_ref();
+                        give_way(cx);
                     }
-                    let wakes = limits.is_some_and(|limits| queue.hurry_look(&limits));
+                    let wakes = limits.is_some_and(|limits| queue.hurry_look(limits));
                     drop(queue);
                     if wakes {
                         this.shared.task.wake();
                     }
                     return Poll::Pending;
                 }
-                this.shared.write(queue, limits.as_ref());
+                this.shared.write(queue, limits);
                 Poll::Pending
             }
             Stage::Sent { number } => {
@@ -301,6 +305,12 @@ impl Drop for PendingReply<'_> {
             }
         }
     }
+}
+
+/// Has the caller polled again when its thread has polled all tasks that are ready, those included
+/// that another thread wakes now. Outside of tokio's runtimes, at once.
+fn give_way(cx: &mut Context<'_>) {
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 /// Tells this thread from others.

@@ -23,7 +23,7 @@ mod scanner;
 mod socket;
 mod time_limits;
 
-pub(crate) use self::command::Command;
+pub(crate) use self::command::{Command, Pieces};
 pub(crate) use self::connection::RespConnection;
 pub(crate) use self::driver::{ConnectionEvents, Driver, start};
 pub(crate) use self::socket::Socket;

@@ -154,7 +154,7 @@ impl RequestQueue {
         &mut self,
         command: &Command,
         message: Option<(&'static str, String)>,
-        limits: Option<Limits>,
+        limits: Option<&Limits>,
     ) -> usize {
         let number = self.free.pop().unwrap_or_else(|| {
             self.requests.push(UnderWay::default());
@@ -170,7 +170,7 @@ impl RequestQueue {
             }
         }
         let request = &mut self.requests[number];
-        request.deadline = limits.map(Deadline::new);
+        request.deadline = limits.copied().map(Deadline::new);
         // In a segment, it is known when that is closed.
         request.end = match command.order {
             CommandOrder::Kept => self.queued,
@@ -460,7 +460,7 @@ mod tests {
             patience: now,
             is_repeated: true,
         };
-        let number = queue.add(&ping, None, Some(limits));
+        let number = queue.add(&ping, None, Some(&limits));
         // Its time is over. Then its sender goes, and the reply comes.
         queue.check_deadlines(now, false);
         queue.forget(number);
@@ -563,6 +563,24 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_that_is_full_is_closed_and_so_is_one_that_a_long_call_would_join() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        for owner in 0..130 {
+            queue.add(&set(owner), None, None);
+        }
+        assert_eq!(queue.segment.len(), 2);
+        assert_eq!(queue.under_way(), 130);
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        queue.add(&release("a", 1), None, None);
+        let long = "b".repeat(KEPT + 1);
+        queue.add(&release(&long, 2), None, None);
+        queue.add(&release("c", 3), None, None);
+        let text = text(&mut queue);
+        assert_eq!(text.matches('|').count(), 3);
+        assert!(text.contains(&format!("| EVALSHA hash 2 {long} queue channel 2 |")));
+    }
+
+    #[test]
     fn each_call_gets_its_part_of_the_reply_or_the_error() {
         let merged = || {
             let mut queue = RequestQueue::new(None, Duration::from_millis(500));
@@ -612,8 +630,8 @@ mod tests {
             patience: now,
             is_repeated: false,
         };
-        let one = queue.add(&release("a", 1), None, Some(limits));
-        let two = queue.add(&set(2), None, Some(limits));
+        let one = queue.add(&release("a", 1), None, Some(&limits));
+        let two = queue.add(&set(2), None, Some(&limits));
         assert!(queue.has_unsent() && queue.under_way() == 2);
         let unsent = queue.take_unsent().unwrap_or_default();
         let bytes = unsent.len();

@@ -263,7 +263,7 @@ impl Connection {
             patience: request.patience().unwrap_or(by),
             is_repeated: request.is_repeated(),
         };
-        let result = request.run(&up, asking, limits).await;
+        let result = request.run(&up, asking, &limits).await;
         let result = self.judge(&up, sent, by, Some(result))?;
         Ok(Exchanged {
             link: up.link,

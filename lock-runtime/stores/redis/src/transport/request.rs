@@ -14,7 +14,7 @@ pub(crate) struct Request {
     /// Subscribed to before it is sent.
     channel: Option<String>,
     /// Sent in one piece with it. The reply is then a pair.
-    behind: Option<Command>,
+    behind: Option<Box<Command>>,
     /// It can be sent in parts, so it does not wait for its keys to be in one place.
     divisible: bool,
     is_repeated: bool,
@@ -33,8 +33,7 @@ impl Request {
     }
 
     pub(crate) fn script(script: &'static Form, arguments: impl FnOnce(&mut Command)) -> Self {
-        let mut by_hash = Command::new("EVALSHA");
-        by_hash.arg(script.hash());
+        let mut by_hash = script.call();
         arguments(&mut by_hash);
         Self::of(Action::Script(script, by_hash))
     }
@@ -52,7 +51,7 @@ impl Request {
 
     /// With another command behind it, in one piece. The replies come as a pair.
     pub(crate) fn followed_by(self, behind: Command) -> Self {
-        let behind = Some(behind);
+        let behind = Some(Box::new(behind));
         Self { behind, ..self }
     }
 
@@ -122,42 +121,60 @@ impl Request {
         &self,
         up: &Connected,
         asking: bool,
-        limits: Limits,
+        limits: &Limits,
     ) -> Result<Value, RedisError> {
         if let Some(channel) = &self.channel {
             let subscribe =
                 up.subscriptions
-                    .subscribe(&up.connection, channel, asking, Some(limits));
+                    .subscribe(&up.connection, channel, asking, Some(*limits));
             Box::pin(subscribe).await?;
         }
         let by_hash = self.by_hash();
-        match (self.send(up, by_hash, asking, limits).await, &self.action) {
-            (Err(error), Action::Script(script, by_hash))
-                // Another lock's key may have refused a merged call. One by text is not merged.
-                if errors::is_no_script(&error)
-                    || by_hash.may_be_merged() && errors::is_about_keys(&error) =>
+        let reply = match &self.behind {
+            None => up.connection.send(by_hash, asking, Some(limits)).await,
+            Some(behind) => Box::pin(send_both(up, by_hash, behind, asking, limits)).await,
+        };
+        match reply {
+            // Another lock's key may have refused a merged call. One by text is not merged.
+            Err(error)
+                if self.is_script()
+                    && (errors::is_no_script(&error)
+                        || by_hash.may_be_merged() && errors::is_about_keys(&error)) =>
             {
-                let by_text = script.by_text(by_hash);
-                Box::pin(self.send(up, &by_text, asking, limits)).await
+                Box::pin(self.run_by_text(up, asking, limits)).await
             }
-            (reply, _) => reply,
+            reply => reply,
         }
     }
 
-    async fn send(
+    fn is_script(&self) -> bool {
+        matches!(self.action, Action::Script(..))
+    }
+
+    async fn run_by_text(
         &self,
         up: &Connected,
-        command: &Command,
         asking: bool,
-        limits: Limits,
+        limits: &Limits,
     ) -> Result<Value, RedisError> {
-        let (connection, limits) = (&up.connection, Some(limits));
-        let Some(behind) = &self.behind else {
-            return connection.send(command, asking, limits).await;
-        };
-        let both = [command, behind];
-        let both = connection.send_together(&both, asking, limits);
-        let both: Result<Vec<Value>, _> = Box::pin(both).await?.into_iter().collect();
-        both.map(Value::Array)
+        let by_text = self.by_text();
+        match &self.behind {
+            None => up.connection.send(&by_text, asking, Some(limits)).await,
+            Some(behind) => send_both(up, &by_text, behind, asking, limits).await,
+        }
     }
+}
+
+/// Sends two commands in one piece. Their replies come as a pair.
+async fn send_both(
+    up: &Connected,
+    command: &Command,
+    behind: &Command,
+    asking: bool,
+    limits: &Limits,
+) -> Result<Value, RedisError> {
+    let both = [command, behind];
+    let both = up.connection.send_together(&both, asking, Some(limits));
+    let both: Result<Vec<Value>, _> = both.await?.into_iter().collect();
+    both.map(Value::Array)
 }
