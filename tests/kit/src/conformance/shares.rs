@@ -660,15 +660,18 @@ async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
     let mut brief = request(writer, WRITE, Queue::Join);
     brief.lease = LEASE / 20;
     two.hears(reader).await;
-    eventually("the reader waits before the writer's lease ends", async || {
-        two.ask(brief.clone()).await;
-        let reply = two.join(reader, READ).await;
-        let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
-        if !queued {
-            two.free(reader, READ).await;
-        }
-        queued
-    })
+    eventually(
+        "the reader waits before the writer's lease ends",
+        async || {
+            two.ask(brief.clone()).await;
+            let reply = two.join(reader, READ).await;
+            let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
+            if !queued {
+                two.free(reader, READ).await;
+            }
+            queued
+        },
+    )
     .await;
     if !backend.can_barge() {
         two.await_grants(1, &[reader]).await;
