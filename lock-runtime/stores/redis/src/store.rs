@@ -1,6 +1,7 @@
 //! [`RedisStore`]: a client's handle to its servers. It sends each request to the server that has
 //! the lock.
 
+use std::fmt::Write;
 use std::iter::once;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,9 @@ use crate::topology::url::Topology;
 use crate::transport::client_channels::ClientChannels;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, reply};
+
+/// A longer one takes another allocation.
+const USUAL_CHANNEL: usize = 96;
 
 /// The number of keys that a script has for each lock.
 pub(crate) const KEYS: usize = 3;
@@ -161,7 +165,14 @@ impl RedisStore {
 
     /// The channel on which this client hears of this lock.
     pub(crate) fn channel(&self, key: &LockKey) -> String {
-        format!("{}{:032x}", Shown(self.channels(key)), self.client.0)
+        let mut channel = String::with_capacity(USUAL_CHANNEL);
+        let _ = write!(
+            channel,
+            "{}{:032x}",
+            Shown(self.channels(key)),
+            self.client.0
+        );
+        channel
     }
 
     /// Adds the keys of some locks to a command, as `lib.lua` expects them.

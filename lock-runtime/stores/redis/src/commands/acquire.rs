@@ -210,6 +210,10 @@ pub(super) fn mode(queue: Queue) -> &'static str {
 
 /// A token is text, because Redis numbers can't hold every token. Empty text means no token.
 pub(super) fn token(value: Value) -> Option<u64> {
+    // The redis crate would make a long text of why it is none.
+    if value == Value::Nil {
+        return None;
+    }
     let token = String::from_redis_value(value).ok()?.parse().ok();
     token.filter(|token| FencingToken::is_valid(*token))
 }

@@ -123,7 +123,9 @@ impl Request {
         asking: bool,
         limits: &Limits,
     ) -> Result<Value, RedisError> {
-        if let Some(channel) = &self.channel {
+        if let Some(channel) = &self.channel
+            && !up.subscriptions.has(channel)
+        {
             let subscribe =
                 up.subscriptions
                     .subscribe(&up.connection, channel, asking, Some(*limits));

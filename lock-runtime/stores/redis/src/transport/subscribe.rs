@@ -69,6 +69,16 @@ impl Subscriptions {
         })
     }
 
+    /// Uses a channel. Whether this connection listens on it.
+    pub(crate) fn has(&self, channel: &str) -> bool {
+        let mut state = self.state.lock();
+        let subscription = state.channels.get_mut(channel);
+        subscription.is_some_and(|subscription| {
+            subscription.is_used = true;
+            subscription.made.initialized()
+        })
+    }
+
     /// Listens on a channel of this connection, once.
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
