@@ -782,20 +782,20 @@ BEGIN
 END $$;
 
 -- The common case of `release`: nobody waits, and there is no token. What others change meanwhile,
--- as a new place, is waited for, and the row is looked at again: then it is `special`, and `release`
--- hands over. Without a token there is no `lock_check`.
+-- as by a new place, is waited for, and the row is looked at again: it is `special` then, and
+-- `release` hands over. Without a token there is no `lock_check`.
 -- A crash may undo this: then the lease ends the hold, as if its holder had crashed. That is not
 -- waited for where the lease is short. Whoever is granted the lock next waits for both commits.
 CREATE OR REPLACE FUNCTION lock_store.release_first(n bytea, o bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
-    is_quick text;
+    setting text;
 BEGIN
     DELETE FROM hold
     WHERE name = n AND owner = o AND ends > clock_timestamp() AND NOT special AND last = 0
     RETURNING CASE WHEN ends <= clock_timestamp() + interval '30 seconds'
-                   THEN set_config('synchronous_commit', 'off', true) END INTO is_quick;
+                   THEN set_config('synchronous_commit', 'off', true) END INTO setting;
     RETURN FOUND;
 END $$;
 
