@@ -105,3 +105,29 @@ async fn the_release_of_a_short_lease_is_not_waited_for_until_it_is_on_disk() {
         session.batch_execute("ROLLBACK").await.unwrap();
     }
 }
+
+/// What was waited for is on the disk, and with it what came before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_granted_behind_such_a_release_is_there_after_a_crash() {
+    let server = PostgresServer::start().await;
+    let session = server.session().await;
+    let take = take("30000000");
+    let next = take.replace(&owner(7), &owner(9));
+    for sql in [
+        // Nothing is written before somebody waits for it.
+        "ALTER SYSTEM SET wal_writer_delay = '10s'",
+        "SELECT pg_reload_conf()",
+        &take,
+        &give_back(),
+        &next,
+    ] {
+        session.simple_query(sql).await.unwrap();
+    }
+    server.kill();
+    server.restart().await;
+    let has = format!(
+        "SELECT count(*) FROM lock_store.hold WHERE owner = {}",
+        owner(9)
+    );
+    assert_eq!(server.number(&has).await, 1);
+}
