@@ -25,7 +25,7 @@ async fn row_of_k(server: &PostgresServer) -> Client {
     session
 }
 
-async fn await_row_lock(server: &PostgresServer) {
+pub(crate) async fn await_row_lock(server: &PostgresServer) {
     eventually("a session waits for a row", async || {
         server.number(AT_THE_ROW).await > 0
     })

@@ -11,6 +11,7 @@ mod cost;
 mod credentials;
 mod crowd;
 mod drift;
+mod first;
 mod growth;
 mod hosts;
 mod keyed_pooler;

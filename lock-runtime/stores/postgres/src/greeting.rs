@@ -26,10 +26,12 @@ const QUESTION: &str = "
     ), needed (function, takes, is_of_lock) AS (VALUES
         ('acquire', 'bytea, bytea, integer, integer, bigint, bigint, bigint, integer, integer, '
             'bytea, bigint', true),
+        ('acquire_first', 'bytea, bytea, bigint, bigint', true),
         ('acquire_all', 'bytea[], bytea[], bigint[], integer[], boolean[], bigint', true),
         ('renew', 'bytea, bytea, integer, integer, bigint', true),
         ('fence', 'bytea, bytea, integer, integer', true),
         ('release', 'bytea, bytea, integer, integer, bigint', true),
+        ('release_first', 'bytea, bytea', true),
         ('shrink', 'bytea, bytea, integer, integer, integer', true),
         ('abandon', 'bytea, bytea, integer, integer', true),
         ('leave', 'bytea', true),

@@ -13,6 +13,11 @@ use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
 use crate::together::Together;
 
+const RELEASE: &str = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
+/// NULL if the first way went.
+const RELEASE_PLAIN: &str = "SELECT CASE WHEN NOT lock_store.release_first($1, $2) \
+     THEN lock_store.release($1, $2, $3, $4, $5) END AS it";
+
 impl Batched for Release {
     type Replied = Released;
 
@@ -150,8 +155,8 @@ impl PostgresStore {
         if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
-            let sql = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
-            let statement = Statement::new(sql, params);
+            let is_plain = request.claim.permits.is_none() && request.keep.is_zero();
+            let statement = Statement::new(if is_plain { RELEASE_PLAIN } else { RELEASE }, params);
             let none = || (Released::NotHeld, Told::new());
             let answer = self.call_for_many(by, statement, one(ended, none)).await?;
             let released = self.notify_all_now(answer, by).await;
@@ -262,8 +267,10 @@ impl PostgresStore {
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {
-    let it: EndFields = row.get("it")?;
-    Ok((Released::of(it.was_held == Some(true)), it.granted))
+    Ok(match row.get::<Option<EndFields>>("it")? {
+        Some(it) => (Released::of(it.was_held == Some(true)), it.granted),
+        None => (Released::of(true), Told::new()),
+    })
 }
 
 /// The request that a row of a batch is about.

@@ -483,6 +483,23 @@ BEGIN
         AND used + q.permits > q.capacity, false);
 END $$;
 
+-- The common case of `acquire`, an exclusive lock without tokens that has no row. Who has places
+-- has a row, so nobody is overtaken, and the unique name lets one of several in: the others wait
+-- for its commit, and get false. Then, or if it came too late, `acquire` says the rest.
+CREATE OR REPLACE FUNCTION lock_store.acquire_first(
+    n bytea, o bytea, lease bigint, deadline bigint
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+BEGIN
+    IF clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO hold (name, owner, ends) VALUES (n, o, clock_timestamp() + span(lease))
+    ON CONFLICT (name) DO NOTHING;
+    RETURN FOUND;
+END $$;
+
 -- 0 busy, 1 granted, 2 conflict, 3 busy until a `lock_check` ends. `queue`: 0 barge, 1 respect,
 -- 2 join. Refused after `deadline`, so that a command that was given up has an end.
 CREATE OR REPLACE FUNCTION lock_store.acquire(
@@ -506,15 +523,6 @@ BEGIN
     queued := false;
     IF t > limit_at THEN
         RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
-    END IF;
-    -- Most locks are free and have no row. Looking first would be one more statement for each.
-    IF p IS NULL AND instead_of IS NULL AND fences = 0 THEN
-        INSERT INTO hold (name, owner, ends) VALUES (n, o, t + span(lease))
-        ON CONFLICT (name) DO NOTHING;
-        IF FOUND THEN
-            code := 1;
-            RETURN;
-        END IF;
     END IF;
     SELECT * INTO h FROM hold WHERE name = n;
     found_row := FOUND;
@@ -771,6 +779,24 @@ BEGIN
         UPDATE share SET token = minted WHERE name = n AND owner = o;
     END IF;
     RETURN minted;
+END $$;
+
+-- The common case of `release`: nobody waits, and there is no token. What others change meanwhile,
+-- as by a new place, is waited for, and the row is looked at again: it is `special` then, and
+-- `release` hands over. Without a token there is no `lock_check`.
+-- A crash may undo this: then the lease ends the hold, as if its holder had crashed. That is not
+-- waited for where the lease is short. Whoever is granted the lock next waits for both commits.
+CREATE OR REPLACE FUNCTION lock_store.release_first(n bytea, o bytea) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    setting text;
+BEGIN
+    DELETE FROM hold
+    WHERE name = n AND owner = o AND ends > clock_timestamp() AND NOT special AND last = 0
+    RETURNING CASE WHEN ends <= clock_timestamp() + interval '30 seconds'
+                   THEN set_config('synchronous_commit', 'off', true) END INTO setting;
+    RETURN FOUND;
 END $$;
 
 -- Ends a hold, of which the key stays taken for `keep`, and hands over.

@@ -1,0 +1,133 @@
+//! The first ways, for what is common: what others do at the same time, and what is waited for.
+
+use lock_testkit::PostgresServer;
+use tokio_postgres::Client;
+
+use crate::client;
+use crate::crowd::await_row_lock;
+
+/// Its end is far away.
+const DEADLINE: &str = "4000000000000000";
+
+/// A session with an open transaction, in which this is done.
+async fn open(server: &PostgresServer, sql: &str) -> Client {
+    let session = server.session().await;
+    session.batch_execute("BEGIN").await.unwrap();
+    session.query_one(sql, &[]).await.unwrap();
+    session
+}
+
+fn owner(byte: u8) -> String {
+    format!("decode(repeat('{byte:02x}', 24), 'hex')")
+}
+
+fn take(lease: &str) -> String {
+    let owner = owner(7);
+    format!("SELECT lock_store.acquire_first('lock:k', {owner}, {lease}, {DEADLINE})")
+}
+
+fn give_back() -> String {
+    let owner = owner(7);
+    format!("SELECT lock_store.release_first('lock:k', {owner})")
+}
+
+/// The row is not there yet, and it is not yet gone: the end of the other's transaction decides.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_take_a_lock_at_once_one_gets_it() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    for (before, sql, end, is_free) in [
+        ("SELECT", take("30000000"), "COMMIT", false),
+        (
+            "DELETE FROM lock_store.hold",
+            take("30000000"),
+            "ROLLBACK",
+            true,
+        ),
+        (&take("30000000"), give_back(), "ROLLBACK", false),
+        ("SELECT", give_back(), "COMMIT", true),
+    ] {
+        server.run(before).await;
+        let session = open(&server, &sql).await;
+        let lock = client.lock("k");
+        let tries = tokio::spawn(async move { lock.try_acquire().await });
+        await_row_lock(&server).await;
+        session.batch_execute(end).await.unwrap();
+        let guard = tries.await.unwrap().unwrap();
+        assert_eq!(guard.is_some(), is_free, "{sql}, {end}");
+        if let Some(guard) = guard {
+            guard.release().await.unwrap();
+        }
+    }
+}
+
+/// The release has found the row as it was before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_beside_one_that_takes_a_place_hands_the_lock_over() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    let waiter = owner(9);
+    let waits = format!(
+        "SELECT lock_store.acquire('lock:k', {waiter}, NULL, NULL, 30000000, 30000000, NULL, 0, 2,
+            NULL, {DEADLINE})"
+    );
+    let session = open(&server, &waits).await;
+    let release = tokio::spawn(guard.release());
+    await_row_lock(&server).await;
+    session.batch_execute("COMMIT").await.unwrap();
+    release.await.unwrap().unwrap();
+    let has = format!("SELECT count(*) FROM lock_store.hold WHERE owner = {waiter}");
+    assert_eq!(server.number(&has).await, 1);
+}
+
+/// After a crash the lock is free at the end of its lease at the latest, so only a long one counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_release_of_a_short_lease_is_not_waited_for_until_it_is_on_disk() {
+    let server = PostgresServer::start().await;
+    for (lease, ends, waited_for) in [
+        ("30000000", true, "off"),
+        ("60000000", true, "on"),
+        ("30000000", false, "on"),
+    ] {
+        let session = open(&server, &take(lease)).await;
+        let ended: bool = match ends {
+            true => session.query_one(&give_back(), &[]).await.unwrap().get(0),
+            false => {
+                let other = give_back().replace("lock:k", "lock:l");
+                session.query_one(&other, &[]).await.unwrap().get(0)
+            }
+        };
+        assert_eq!(ended, ends);
+        let waits = session.query_one("SHOW synchronous_commit", &[]).await;
+        let waits: String = waits.unwrap().get(0);
+        assert_eq!(waits, waited_for, "{lease}");
+        session.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+/// What was waited for is on the disk, and with it what came before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_granted_behind_such_a_release_is_there_after_a_crash() {
+    let server = PostgresServer::start().await;
+    let session = server.session().await;
+    let take = take("30000000");
+    let next = take.replace(&owner(7), &owner(9));
+    for sql in [
+        // Nothing is written before somebody waits for it.
+        "ALTER SYSTEM SET wal_writer_delay = '10s'",
+        "SELECT pg_reload_conf()",
+        &take,
+        &give_back(),
+        &next,
+    ] {
+        session.simple_query(sql).await.unwrap();
+    }
+    server.kill();
+    server.restart().await;
+    let has = format!(
+        "SELECT count(*) FROM lock_store.hold WHERE owner = {}",
+        owner(9)
+    );
+    assert_eq!(server.number(&has).await, 1);
+}
