@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnPart, text_of};
+use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnStanding, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
@@ -241,11 +241,11 @@ impl EtcdEngine {
                 Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
-                    own.part = own.part.held_until(ends);
+                    own.standing = own.standing.held_until(ends);
                 }
                 None => {
-                    let part = OwnPart::Holds(ends);
-                    holds.put(node, child.clone(), part, OwnDetails::default());
+                    let standing = OwnStanding::Holds(ends);
+                    holds.put(node, child.clone(), standing, OwnDetails::default());
                 }
             }
         }

@@ -84,7 +84,7 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
         _ => (Refused, None),
     };
     let error = StoreError::new(kind, format!("{server}: {message}"));
-    advice.into_iter().fold(error, StoreError::advise)
+    error.advise(advice)
 }
 
 /// Its answer is none of etcd's.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use lock_store::timing::drift_margin;
 use lock_store::{Instant, Mutex, Owner};
 
 use crate::trust::LeaseTrust;
@@ -69,7 +70,7 @@ fn random_id() -> i64 {
 
 /// How long a lease for holds of this length is, in seconds.
 pub(crate) fn seconds_for(lease: Duration) -> u64 {
-    let needs = lease + SLACK + lease / 50;
+    let needs = lease + SLACK + drift_margin(lease);
     needs.as_secs() + u64::from(needs.subsec_nanos() > 0)
 }
 

@@ -51,7 +51,7 @@ impl EtcdEngine {
         let mut all = self.session.leases.all();
         all.retain(|id| {
             let mut own = holds.all();
-            !own.any(|own| own.child.lease == *id && !own.part.is_place())
+            !own.any(|own| own.child.lease == *id && !own.standing.is_place())
         });
         all
     }

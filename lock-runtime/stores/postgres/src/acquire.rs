@@ -20,7 +20,7 @@ const LEASE_IS_OVER: Duration = Duration::from_millis(1);
 const FORGETS_LOOKS: Duration = Duration::from_secs(10);
 
 impl Batched for Acquire {
-    type Replied = Acquired;
+    type Reply = Acquired;
 
     fn together(store: &PostgresStore) -> &Together<Self, Acquired> {
         &store.acquiring

@@ -125,7 +125,7 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     let (kind, advice) = meaning(db);
     let said = escaped(&secrets::strip(db.message()));
     let error = StoreError::new(kind, format!("{server}: {said} ({code})"));
-    advice.into_iter().fold(error, StoreError::advise)
+    error.advise(advice)
 }
 
 /// What went wrong without a word of the database.

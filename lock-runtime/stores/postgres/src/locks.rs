@@ -14,7 +14,7 @@ use crate::store::{PostgresStore, one};
 use crate::together::Together;
 
 impl Batched for Release {
-    type Replied = Released;
+    type Reply = Released;
 
     fn together(store: &PostgresStore) -> &Together<Self, Released> {
         &store.releasing
