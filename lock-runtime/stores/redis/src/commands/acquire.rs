@@ -17,7 +17,7 @@ use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
 /// How a request goes on when programs without a queue had their turns.
-struct Turns {
+struct TurnsTaken {
     /// The hold that it still replaces.
     instead_of: Option<Owner>,
     /// From when its own command's time counts.
@@ -34,7 +34,7 @@ impl RedisStore {
     ) -> Result<Answer<Acquired>, Failure> {
         let key = &request.claim.key;
         self.subscribe_view(key);
-        let Turns {
+        let TurnsTaken {
             instead_of,
             sent,
             is_after_others,
@@ -84,7 +84,7 @@ impl RedisStore {
     }
 
     /// Lets programs without a queue have their turns at the key.
-    async fn take_turns(&self, request: &Acquire, until: Instant) -> Result<Turns, Failure> {
+    async fn take_turns(&self, request: &Acquire, until: Instant) -> Result<TurnsTaken, Failure> {
         let (key, now) = (&request.claim.key, self.clock.now());
         let mut instead_of = request.instead_of;
         if self.is_shared(key) {
@@ -108,7 +108,7 @@ impl RedisStore {
         if is_after_others {
             sent = self.clock.now();
         }
-        Ok(Turns {
+        Ok(TurnsTaken {
             instead_of,
             sent,
             is_after_others,
