@@ -12,7 +12,8 @@ use lock_store::{Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
 use crate::connection::{Begin, Epoch, Live};
-use crate::dial::{DialedMember, Dialer, error_of};
+use crate::dial::{DialedMember, Dialer};
+use crate::errors::error_of;
 use crate::grpc::{CallError, Channel};
 use crate::keep_alive::keep_alive;
 use crate::leases::{ClientLeases, LeaseUse};
@@ -228,8 +229,8 @@ impl Session {
         let mut broken = live.broken.subscribe();
         let beats = keep_alive(&live, &self.leases, self.connecting.clock(), session);
         let error = tokio::select! {
-            error = beats => error,
-            error = watch(&live, &mut wanted, &self.news) => error,
+            Err(error) = beats => error,
+            Err(error) = watch(&live, &mut wanted, &self.news) => error,
             why = has_ended => gone(&server, &why.unwrap_or_default()),
             error = broken.wait_for(Option::is_some) => match error {
                 Ok(error) => error.clone().unwrap_or_else(|| silent(&server)),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use lock_store::ordered::{Attempt, OrderedEngine, text_of};
-use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::AskingRequest;
@@ -169,16 +168,12 @@ fn sort(
 ) -> Result<Vec<Option<Child>>, AcquiredAll> {
     let mut children = Vec::new();
     for (at, (asking, listing)) in all.iter().zip(listings).enumerate() {
-        if listing.is_foreign {
-            return Err(AcquiredAll::Conflict(at));
-        }
         let claim = &asking.request.claim;
         let child = listing.claimed(claim.owner, claim.permits).next();
-        match listing.rank(claim.permits, child).standing {
-            ChildStanding::Holds => children.push(child.cloned()),
-            ChildStanding::OtherKind => return Err(AcquiredAll::Conflict(at)),
-            ChildStanding::Waits(_) => return Err(AcquiredAll::Busy(at)),
+        if let Some(refused) = listing.refusal(at, claim.permits, child) {
+            return Err(refused);
         }
+        children.push(child.cloned());
     }
     Ok(children)
 }

@@ -1,13 +1,14 @@
 //! The watches of a connection: one stream for all.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use lock_store::StoreError;
 use lock_store::ordered::{SessionNews, gone};
 use tokio::sync::mpsc;
 
 use crate::connection::{Live, Watch, WatchedChange};
-use crate::dial::error_of;
+use crate::errors::error_of;
 use crate::wire::{self, WatchKind, WatchReply, WatchRequest, path};
 
 /// Watches leave out what is written.
@@ -20,45 +21,32 @@ pub(crate) async fn watch(
     live: &Live,
     wanted: &mut mpsc::UnboundedReceiver<Watch>,
     news: &mpsc::UnboundedSender<SessionNews>,
-) -> StoreError {
+) -> Result<Infallible, StoreError> {
     let server = &live.server;
-    let Some(first) = wanted.recv().await else {
-        return gone(server, "the client is closed");
-    };
+    let failed = |error| error_of(error, server);
+    let closed = || gone(server, "the client is closed");
+    let mut next = Some(wanted.recv().await.ok_or_else(closed)?);
     let opened = live.channel.stream(path::WATCH, live.identity.token());
-    let (mut outgoing, mut incoming) = match opened.await {
-        Ok(streams) => streams,
-        Err(error) => return error_of(error, server),
-    };
+    let (mut outgoing, mut incoming) = opened.await.map_err(failed)?;
     let mut watched = PathWatches::default();
-    let mut next = Some(first);
     loop {
         if let Some(watch) = next.take() {
-            let request = watched.begin(watch);
-            if let Err(error) = outgoing.send(&request) {
-                return error_of(error, server);
-            }
+            outgoing.send(&watched.begin(watch)).map_err(failed)?;
         }
         let reply: WatchReply = tokio::select! {
-            reply = incoming.next() => match reply {
-                Ok(reply) => reply,
-                Err(error) => return error_of(error, server),
-            },
-            watch = wanted.recv() => match watch {
-                Some(watch) => {
-                    next = Some(watch);
-                    continue;
-                }
-                None => return gone(server, "the client is closed"),
-            },
+            reply = incoming.next() => reply.map_err(failed)?,
+            watch = wanted.recv() => {
+                next = Some(watch.ok_or_else(closed)?);
+                continue;
+            }
         };
         match watched.on_reply(&reply) {
             WatchNews::Nothing => {}
-            WatchNews::Refused => return gone(server, &lock_store::escaped(&reply.reason)),
+            WatchNews::Refused => return Err(gone(server, &lock_store::escaped(&reply.reason))),
             WatchNews::Changed(path, cancel) => {
                 let _ = news.send(SessionNews::Changed(path));
-                if let Some(Err(error)) = cancel.map(|request| outgoing.send(&request)) {
-                    return error_of(error, server);
+                if let Some(request) = cancel {
+                    outgoing.send(&request).map_err(failed)?;
                 }
             }
         }
