@@ -17,7 +17,7 @@ use prost::Message;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::errors::{Fault, error_of, of_status, strange};
-use crate::grpc::{CallError, Channel, Status};
+use crate::grpc::{CallError, Channel};
 use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, TxnReply, path};
 
 /// What stands behind each transaction: the session's key was last written by this connection.
@@ -345,9 +345,4 @@ impl LiveConnection for Live {
     fn since(&self) -> Instant {
         self.since
     }
-}
-
-/// The request names a lease that is not there.
-pub(crate) fn is_lease_gone(fault: &Fault) -> bool {
-    matches!(fault, Fault::Refused(status) if Status::is_lease_gone(status))
 }

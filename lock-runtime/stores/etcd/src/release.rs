@@ -8,6 +8,7 @@ use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
+use crate::leases::seconds_up;
 use crate::names::{self, Child};
 use crate::rank::{Listing, Own};
 use crate::store::{Carried, EtcdEngine};
@@ -214,7 +215,7 @@ impl EtcdEngine {
         flight: &Arc<OwnerFlight>,
     ) -> Carried<bool> {
         let keep = request.keep;
-        let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
+        let seconds = seconds_up(keep);
         let lease = self.lease_to_keep(live, child.owner, seconds).await?;
         let path = node.child(&names::of_kept(child.owner, child.permits));
         let value = names::value_at(child.permits, child.place);
@@ -232,7 +233,6 @@ impl EtcdEngine {
         Ok(kept.succeeded)
     }
 
-    /// The child with which this claim is held.
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
         let child = listing.claimed(claim.owner, claim.permits).next();
         child.filter(|child| listing.holds(child)).cloned()

@@ -8,7 +8,7 @@ use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::AskingRequest;
 use crate::base::TokenSource;
-use crate::connection::{Live, is_lease_gone};
+use crate::connection::Live;
 use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, EtcdEngine, base_of, reads};
@@ -88,12 +88,9 @@ impl EtcdEngine {
         // Behind them, the base is read.
         let puts_done = puts.len().saturating_sub(1);
         let flight = all.first().map(|asking| &asking.flight);
-        let mut made = match live.txn(same, puts, otherwise, flight).await {
-            Err(fault) if is_lease_gone(&fault) => {
-                self.note_lease_gone(live, lease);
-                return Ok(MadeKeys::NotNow);
-            }
-            made => made?,
+        let made = live.txn(same, puts, otherwise, flight).await;
+        let Some(mut made) = self.under_lease(live, lease, made)? else {
+            return Ok(MadeKeys::NotNow);
         };
         // One base for all: a key of another namespace is written again for its tokens.
         let is_based = |asking: &AskingRequest<'_>| {

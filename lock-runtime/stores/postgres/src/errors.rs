@@ -59,7 +59,6 @@ const CERTIFICATE: &str = "if it is the right server, trust the CA of its certif
 /// What becomes of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// None.
     None,
     /// None. It may be sent again at once.
     Repeat,
