@@ -54,8 +54,8 @@ impl<'u> ServerUrl<'u> {
     /// The parts of this URL.
     ///
     /// # Errors
-    /// It has another scheme, no hosts or path that can be read, a letter that has to be escaped, or
-    /// an option twice.
+    /// It has another scheme, no hosts or path that can be read, a letter that has to be escaped,
+    /// or an option twice.
     pub fn read(url: &'u str, form: &UrlForm) -> Result<Self, ConfigError> {
         let UrlForm {
             scheme, example, ..

@@ -80,7 +80,7 @@ pub(crate) fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
     ]
 }
 
-/// The parameters that say which holds, beside the names of their locks: owners, counts, capacities.
+/// The parameters that say which holds, beside their locks' names: owners, counts, capacities.
 pub(crate) fn of_holds<'c>(claims: impl Iterator<Item = &'c Claim> + Clone) -> [Param; 3] {
     let (counts, capacities) = claims.clone().map(part).unzip();
     let owners = claims.map(|claim| owner(claim.owner)).collect();
