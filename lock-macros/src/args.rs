@@ -151,7 +151,6 @@ pub(crate) const ALWAYS: &str = "always";
 /// The `hold_after` that counts after `Ok` only.
 pub(crate) const SUCCESS: &str = "success";
 
-/// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
 const LOCK_OPTIONS: [Spelling; 20] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
@@ -180,7 +179,6 @@ const LOCK_OPTIONS: [Spelling; 20] = [
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
 ];
 
-/// The options of `#[rate_limited]`.
 #[rustfmt::skip]
 const RATE_OPTIONS: [Spelling; 8] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"api:<app_id>\""),

@@ -152,7 +152,6 @@ fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
     }
 }
 
-/// What kind of lock this is a holder of.
 fn kind_of(holder: Option<&FoundHolder>) -> KeyKind {
     match holder {
         None => KeyKind::Unknown,

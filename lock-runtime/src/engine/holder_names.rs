@@ -38,7 +38,6 @@ pub(crate) struct Question {
 /// Questions of others, for the task that answers them.
 pub(crate) type Questions = mpsc::Receiver<Question>;
 
-/// A holder that was asked for its name.
 #[derive(Debug)]
 struct AskedHolder {
     client: ClientId,

@@ -32,8 +32,8 @@ mod tests;
 mod timing;
 mod who_holds;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::{
@@ -226,6 +226,13 @@ impl Engine {
             Verdict::Unavailable(error) => Err(unavailable(Some(key), error)),
         }
     }
+}
+
+/// The engine after this pause, in which its task does not keep it. `None`: it is gone.
+async fn after_pause(engine: &Weak<Engine>, pause: Duration) -> Option<Arc<Engine>> {
+    let clock = engine.upgrade()?.clock.clone();
+    clock.sleep_until(clock.now() + pause).await;
+    engine.upgrade()
 }
 
 fn check_key(key: &LockKey) -> Result<(), LockError> {

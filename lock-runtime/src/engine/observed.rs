@@ -31,27 +31,26 @@ impl Observed {
         self.record_loss(hold, reason, now);
     }
 
-    /// Tells that the store did not have a hold any more when it was released.
-    pub(super) fn record_gone(&self, hold: &Hold, now: Instant) {
-        self.record_loss(hold, LostReason::Gone, now);
-    }
-
-    fn record_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
+    pub(super) fn record_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
         self.counters.record_lost();
-        if self.events.are_wanted() {
-            let held = now.saturating_duration_since(hold.since);
-            let lost = What::Lost { reason, held };
-            self.events
-                .record_later(Some(about(hold)), move |recorder| recorder.record(lost));
-        }
+        let held = now.saturating_duration_since(hold.since);
+        self.record_later(hold, What::Lost { reason, held });
     }
 
     /// Tells of a renewal, and how long after its first try it came.
     pub(super) fn record_renewed(&self, hold: &Hold, late: Duration) {
+        self.record_later(hold, What::Renewed { late });
+    }
+
+    fn record_later(&self, hold: &Hold, what: What<'static>) {
         if self.events.are_wanted() {
-            let renewed = What::Renewed { late };
+            let about = About {
+                key: hold.key().clone(),
+                more_keys: hold.parts().len() - 1,
+                kind: hold.kind,
+            };
             self.events
-                .record_later(Some(about(hold)), move |recorder| recorder.record(renewed));
+                .record_later(Some(about), move |recorder| recorder.record(what));
         }
     }
 
@@ -60,19 +59,7 @@ impl Observed {
         self.counters.record_released();
         let held = now.saturating_duration_since(hold.since);
         tracing::debug!(key = %hold.key().shortened(), ?held, "a lock is released");
-        self.events
-            .record(Some(subject(hold)), What::Released { held });
-    }
-}
-
-fn subject(hold: &Hold) -> Subject<'_> {
-    Subject::new(hold.key(), hold.parts().len() - 1, hold.kind)
-}
-
-fn about(hold: &Hold) -> About {
-    About {
-        key: hold.key().clone(),
-        more_keys: hold.parts().len() - 1,
-        kind: hold.kind,
+        let subject = Subject::new(hold.key(), hold.parts().len() - 1, hold.kind);
+        self.events.record(Some(subject), What::Released { held });
     }
 }

@@ -270,6 +270,16 @@ pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults)
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
+/// When to renew a hold for the first time, whose command was sent at `sent`, if it is renewed.
+pub(crate) fn first_renewal(
+    sent: Instant,
+    options: &Resolved,
+    until: Option<Instant>,
+) -> Option<Instant> {
+    let renews = options.renew;
+    renews.then(|| renewal_at(sent, options.lease, until))
+}
+
 /// When to renew a hold with a lease that a command sent at `sent` has set, and that the store has
 /// perhaps allowed to trust for less.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {

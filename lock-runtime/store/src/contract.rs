@@ -107,8 +107,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// The owner of this client whose hold the store shows as that of `shown`. Another one only
-    /// where a hold has another name in each of its attempts.
+    /// The owner of this client whose hold the store shows as that of `shown`, which is what a
+    /// revocation names. Another one only where each attempt has an owner token of its own: in a
+    /// quorum, a late end of one attempt would else end what the next one got.
     fn owner_of(&self, shown: Owner) -> Owner {
         shown
     }

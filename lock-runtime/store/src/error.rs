@@ -117,13 +117,11 @@ impl StoreError {
     }
 
     /// Replaces the advice that users get with errors of this kind, for an engine that can say more
-    /// exactly what to do.
+    /// exactly what to do. `None`: the users get that one.
     #[must_use]
-    pub fn advise(self, advice: &'static str) -> Self {
-        Self {
-            advice: Some(advice),
-            ..self
-        }
+    pub fn advise(self, advice: impl Into<Option<&'static str>>) -> Self {
+        let advice = advice.into();
+        Self { advice, ..self }
     }
 
     /// [Advises](Self::advise) about certificates, if the error is about one.

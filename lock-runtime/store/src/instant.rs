@@ -7,7 +7,7 @@
 
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A moment on the machine's monotonic clock, which counts the time of suspension.
 ///
@@ -116,9 +116,20 @@ impl Instant {
     }
 }
 
+/// As whole nanoseconds, at most 292 years.
+#[doc(hidden)]
 #[inline]
-fn nanos(duration: Duration) -> i64 {
+#[must_use]
+pub fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The wall clock, in microseconds since 1970.
+#[doc(hidden)]
+#[must_use]
+pub fn wall_micros() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0))
 }
 
 impl Add<Duration> for Instant {

@@ -69,6 +69,8 @@ pub use error::{ConfigError, StoreError, StoreErrorKind};
 #[doc(hidden)]
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
+#[doc(hidden)]
+pub use instant::{nanos, wall_micros};
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use layout::Layout;

@@ -112,6 +112,22 @@ impl FoundHolder {
         }
     }
 
+    /// Who of this library wrote this text for ShedLock: it ends with a colon and an owner token,
+    /// then perhaps a colon and `kept`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_shedlock(text: &str) -> Option<Self> {
+        let (rest, kept) = match text.strip_suffix(":kept") {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        Some(Self::Owner {
+            owner: Owner::parse(rest.rsplit_once(':')?.1)?,
+            kept,
+            permits: None,
+        })
+    }
+
     /// The same, as a busy reply tells it.
     #[must_use]
     pub fn who(&self) -> Holder {

@@ -44,8 +44,8 @@ pub struct ServerUrl<'u> {
     pub hosts: Vec<Host>,
     /// User and password.
     pub login: (Option<String>, Option<String>),
-    /// What stands behind the `/`, as it is written.
-    pub path: &'u str,
+    /// What stands behind the `/`, without its escapes.
+    pub path: String,
     /// Each name once.
     pub options: Vec<(&'u str, &'u str)>,
 }
@@ -54,8 +54,8 @@ impl<'u> ServerUrl<'u> {
     /// The parts of this URL.
     ///
     /// # Errors
-    /// It has another scheme, no hosts that can be read, a letter that has to be escaped, or an
-    /// option twice.
+    /// It has another scheme, no hosts or path that can be read, a letter that has to be escaped,
+    /// or an option twice.
     pub fn read(url: &'u str, form: &UrlForm) -> Result<Self, ConfigError> {
         let UrlForm {
             scheme, example, ..
@@ -88,6 +88,12 @@ impl<'u> ServerUrl<'u> {
             ConfigError::new(format!(
                 "the hosts in the store's URL can't be read; write `{example}`, with `%40` for a \
                  `@` and `%2F` for a `/` in a password"
+            ))
+        })?;
+        let path = percent_decoded(path).ok_or_else(|| {
+            ConfigError::new(format!(
+                "the path at the end of the store's URL has a `%` without two hexadecimal digits, \
+                 or is no UTF-8; write `{example}`"
             ))
         })?;
         Ok(Self {
@@ -263,7 +269,7 @@ mod tests {
             ("store://a,[::1]/x/y", "a:7,[::1]:7", "x/y"),
         ] {
             let parts = ServerUrl::read(url, &FORM).unwrap();
-            assert_eq!((&*parts.server(), parts.path), (server, path));
+            assert_eq!((&*parts.server(), &*parts.path), (server, path));
             assert_eq!(parts.login, (None, None));
         }
         let all = ServerUrl::read("store://u:p%40w@h/?a=1&b", &FORM).unwrap();

@@ -134,8 +134,7 @@ impl AcquireTask<'_> {
         (deadline, until): (Instant, Option<Instant>),
         (token, tokens): (Option<u64>, TokenWindow),
     ) -> Arc<Hold> {
-        let renews = self.options.renew;
-        let renew_at = renews.then(|| timing::renewal_at(sent, self.request.lease, until));
+        let renew_at = timing::first_renewal(sent, self.options, until);
         let part = self.part(token);
         let tenure = self.tenure(waiter, now, tokens, None);
         self.previous = None;

@@ -167,9 +167,7 @@ impl Engine {
             tenure: None,
             how: GrantedBy::Store,
         };
-        let renew_at = options
-            .renew
-            .then(|| timing::renewal_at(sent, options.lease, until));
+        let renew_at = timing::first_renewal(sent, options, until);
         let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         under_way.settle();
         AtOnce::Held(hold)
@@ -219,9 +217,7 @@ impl Engine {
         let (deadline, renew_at) = match &confirmed {
             Ok(until) => (
                 timing::trusted_until(sent, options.lease, *until),
-                options
-                    .renew
-                    .then(|| timing::renewal_at(sent, options.lease, *until)),
+                timing::first_renewal(sent, options, *until),
             ),
             // Until the watchdog has renewed, the earliest deadline counts.
             Err(error) if error.kind().is_transient() => {

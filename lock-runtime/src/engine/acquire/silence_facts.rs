@@ -18,7 +18,6 @@ use crate::error::LockError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HeardSoFar {
     Nothing,
-    /// It has asked.
     Asked,
     /// It was told that the key is taken.
     Busy,

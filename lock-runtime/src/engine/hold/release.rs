@@ -168,7 +168,7 @@ impl Drop for ToldEnd<'_> {
     fn drop(&mut self) {
         let observed = &self.engine.observed;
         match self.was_gone {
-            true => observed.record_gone(self.hold, self.at),
+            true => observed.record_loss(self.hold, LostReason::Gone, self.at),
             false => observed.record_released(self.hold, self.at),
         }
     }

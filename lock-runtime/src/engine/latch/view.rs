@@ -63,7 +63,6 @@ pub(super) enum Refusal {
     Error(StoreError),
 }
 
-/// Looks fail at the moment.
 #[derive(Debug)]
 pub(super) struct FailedLook {
     /// One was sent for these.

@@ -30,7 +30,6 @@ pub(super) struct LatchWatcher {
     key: LockKey,
     /// What the store calls this process's place by.
     place: Owner,
-    /// The store may have the place.
     may_be_stored: bool,
     /// What the latch was when it was last looked at.
     seen: Seen,

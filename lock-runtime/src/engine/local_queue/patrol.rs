@@ -13,24 +13,20 @@ use lock_store::{Acquire, Claim, Queue};
 use super::queues::LocalQueues;
 use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
-use crate::engine::Engine;
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::timing;
+use crate::engine::{Engine, after_pause};
 
 /// The task. Ends with the engine.
 pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<LocalQueues>) {
     loop {
         local_queues.patrol().await;
         loop {
-            let Some(clock) = engine.upgrade().map(|engine| engine.clock.clone()) else {
+            let Some(engine) = after_pause(&engine, PATROL_EVERY).await else {
                 return;
             };
-            clock.sleep_until(clock.now() + PATROL_EVERY).await;
-            let Some(engine) = engine.upgrade() else {
-                return;
-            };
-            let Some(skipped) = local_queues.find_unpolled(clock.now()) else {
+            let Some(skipped) = local_queues.find_unpolled(engine.clock.now()) else {
                 break;
             };
             for waiter in skipped {

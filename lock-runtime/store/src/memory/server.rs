@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::latch::Latches;
 use super::lock::ConnectedClient;
 use super::rate::{Buckets, PassLogs};
 use super::space::Space;
-use crate::instant::Instant;
+use crate::instant::{Instant, wall_micros};
 use crate::{ClientId, Mutex};
 
 /// A server in this process. A clone is another handle to the same server.
@@ -41,10 +40,7 @@ impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        let micros = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_micros());
-        Self::started_at(u64::try_from(micros).unwrap_or(0))
+        Self::started_at(wall_micros())
     }
 
     /// An empty store whose clock starts at this time, in microseconds since 1970.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::burials::Burials;
 use super::names::KeyNode;
-use super::own_requests::{OwnPart, OwnRequests, PlacedRequest};
+use super::own_requests::{OwnRequests, OwnStanding, PlacedRequest};
 use crate::clock::Clock;
 use crate::context::StoreContext;
 use crate::letter::Letter;
@@ -64,14 +64,14 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
 
     /// Notes that this child is a place. False: it has ended meanwhile.
     pub fn note_place(&self, node: &KeyNode, request: &Acquire, child: &C, details: D) -> bool {
-        let part = OwnPart::place_of(request, self.clock.now());
+        let standing = OwnStanding::place_of(request, self.clock.now());
         let mut holds = self.holds.lock();
         let is_there = match holds.same(node, child) {
             Some(own) => {
-                own.part = part;
+                own.standing = standing;
                 true
             }
-            None => holds.put(node, child.clone(), part, details),
+            None => holds.put(node, child.clone(), standing, details),
         };
         drop(holds);
         self.ends.notify_one();

@@ -2,8 +2,8 @@
 
 use super::own_requests::PlacedRequest;
 use crate::owner::Owner;
-use crate::request::{LockFound, Permits};
-use crate::rules::{self, Rank, is_same_share};
+use crate::request::{AcquiredAll, LockFound, Permits};
+use crate::rules::{self, ChildStanding, Rank, is_same_share};
 
 /// The requests for a lock, in their order. `R` is what was read with them.
 #[derive(Clone, Debug)]
@@ -43,6 +43,29 @@ impl<C: PlacedRequest, R> Listing<C, R> {
         let before: Vec<&C> = self.children.iter().filter(is_before).collect();
         let is_able = me.is_none_or(C::is_able);
         rules::rank(&before, permits, is_able, C::SIGNALS)
+    }
+
+    /// Whether this request holds the lock.
+    pub fn holds(&self, me: &C) -> bool {
+        self.rank(me.permits(), Some(me)).standing == ChildStanding::Holds
+    }
+
+    /// Why a request for this part does not get the lock, the one at this place among several.
+    /// `me`: it is there already.
+    pub fn refusal(
+        &self,
+        at: usize,
+        permits: Option<Permits>,
+        me: Option<&C>,
+    ) -> Option<AcquiredAll> {
+        if self.is_foreign {
+            return Some(AcquiredAll::Conflict(at));
+        }
+        match self.rank(permits, me).standing {
+            ChildStanding::Holds => None,
+            ChildStanding::OtherKind => Some(AcquiredAll::Conflict(at)),
+            ChildStanding::Waits(_) => Some(AcquiredAll::Busy(at)),
+        }
     }
 
     /// The requests that hold the lock.

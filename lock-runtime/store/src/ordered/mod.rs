@@ -34,7 +34,9 @@ pub use fault::{LiveConnection, OperationFault, gone, silent};
 pub use listing::Listing;
 pub use members::{ResolvedHost, SessionMembers};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
-pub use own_requests::{EndedRequest, HandOver, OwnPart, OwnRequest, OwnRequests, PlacedRequest};
+pub use own_requests::{
+    EndedRequest, HandOver, OwnRequest, OwnRequests, OwnStanding, PlacedRequest,
+};
 pub use servers::{EngineServers, at_some_address};
 pub use store::{OrderedStore, WholeEngine};
 pub use waiting::{EngineQueue, look};

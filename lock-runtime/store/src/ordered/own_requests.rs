@@ -14,9 +14,9 @@ use crate::owner::Owner;
 use crate::request::{Acquire, Claim};
 use crate::rules::{RankedRequest, is_same_share};
 
-/// What a request of this client is.
+/// What a request of this client has in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnPart {
+pub enum OwnStanding {
     /// A hold, until this.
     Holds(Instant),
     /// A place.
@@ -30,7 +30,7 @@ pub enum OwnPart {
     },
 }
 
-impl OwnPart {
+impl OwnStanding {
     /// The place of this request.
     #[must_use]
     pub fn place_of(request: &Acquire, now: Instant) -> Self {
@@ -87,7 +87,7 @@ pub struct OwnRequest<C, D> {
     /// As it is at the servers.
     pub child: C,
     /// A hold or a place.
-    pub part: OwnPart,
+    pub standing: OwnStanding,
     /// What its engine knows of it.
     pub details: D,
 }
@@ -95,8 +95,8 @@ pub struct OwnRequest<C, D> {
 /// A place that has become a hold.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOver {
-    place: OwnPart,
-    hold: OwnPart,
+    place: OwnStanding,
+    hold: OwnStanding,
     /// The lease that it has at first.
     pub first_lease: Duration,
     /// How many fencing tokens it is to have.
@@ -158,13 +158,13 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     }
 
     /// Notes a child of this client. False: it has ended here.
-    pub fn put(&mut self, node: &KeyNode, child: C, part: OwnPart, details: D) -> bool {
+    pub fn put(&mut self, node: &KeyNode, child: C, standing: OwnStanding, details: D) -> bool {
         let is_there = self.buried.is_empty() || !self.is_buried(&node.child(child.name()));
         if is_there {
             let at = (node.clone(), child.owner());
             let own = OwnRequest {
                 child,
-                part,
+                standing,
                 details,
             };
             self.own.insert(at, own);
@@ -180,7 +180,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         now: Instant,
     ) -> Option<&mut OwnRequest<C, D>> {
         let own = self.get(node, claim.owner)?;
-        let is_held = matches!(own.part, OwnPart::Holds(ends) if ends > now);
+        let is_held = matches!(own.standing, OwnStanding::Holds(ends) if ends > now);
         (is_held && is_same_share(own.child.permits(), claim.permits)).then_some(own)
     }
 
@@ -250,7 +250,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// The places at this key, in their order.
     pub fn waiting(&self, node: &KeyNode) -> Vec<C> {
         let own = self.own.iter();
-        let waits = own.filter(|((at, _), own)| at == node && own.part.is_place());
+        let waits = own.filter(|((at, _), own)| at == node && own.standing.is_place());
         let mut waiting: Vec<C> = waits.map(|(_, own)| own.child.clone()).collect();
         waiting.sort_by(C::order);
         waiting
@@ -258,7 +258,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
 
     /// The keys at which there is a place.
     pub fn awaited(&self) -> Vec<KeyNode> {
-        let waits = self.own.iter().filter(|(_, own)| own.part.is_place());
+        let waits = self.own.iter().filter(|(_, own)| own.standing.is_place());
         let mut nodes: Vec<KeyNode> = Vec::new();
         for ((node, _), _) in waits {
             if !nodes.contains(node) {
@@ -291,9 +291,9 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
 
     /// A place has become a hold. `None`: it is no place any more.
     pub fn hand_over(&mut self, node: &KeyNode, child: &C, now: Instant) -> Option<HandOver> {
-        let part = &mut self.same(node, child)?.part;
-        let place = *part;
-        let OwnPart::Waits {
+        let standing = &mut self.same(node, child)?.standing;
+        let place = *standing;
+        let OwnStanding::Waits {
             first_lease,
             tokens,
             ..
@@ -301,8 +301,8 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         else {
             return None;
         };
-        let hold = OwnPart::Holds(now + first_lease);
-        *part = hold;
+        let hold = OwnStanding::Holds(now + first_lease);
+        *standing = hold;
         Some(HandOver {
             place,
             hold,
@@ -314,9 +314,9 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// Nobody was told of that hold. It is a place again, unless it has asked itself meanwhile.
     pub fn take_back(&mut self, node: &KeyNode, child: &C, handed: &HandOver) {
         if let Some(own) = self.same(node, child)
-            && own.part == handed.hold
+            && own.standing == handed.hold
         {
-            own.part = handed.place;
+            own.standing = handed.place;
         }
     }
 
@@ -329,9 +329,11 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         ends: Instant,
     ) -> Option<&mut OwnRequest<C, D>> {
         let own = self.same(node, child)?;
-        match own.part {
-            OwnPart::Holds(before) if before > now => own.part = own.part.held_until(ends),
-            OwnPart::Holds(_) | OwnPart::Waits { .. } => return None,
+        match own.standing {
+            OwnStanding::Holds(before) if before > now => {
+                own.standing = own.standing.held_until(ends)
+            }
+            OwnStanding::Holds(_) | OwnStanding::Waits { .. } => return None,
         }
         Some(own)
     }
@@ -341,15 +343,15 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         if child.is_kept() {
             return self.kept.get(&node.child(child.name()))?.until;
         }
-        match self.same(node, child)?.part {
-            OwnPart::Holds(ends) => Some(ends),
-            OwnPart::Waits { .. } => None,
+        match self.same(node, child)?.standing {
+            OwnStanding::Holds(ends) => Some(ends),
+            OwnStanding::Waits { .. } => None,
         }
     }
 
     /// When the next hold, wait or kept path ends.
     pub fn next_end(&self) -> Option<Instant> {
-        let own = self.all().filter_map(|own| own.part.end());
+        let own = self.all().filter_map(|own| own.standing.end());
         own.chain(self.kept.values().filter_map(|kept| kept.until))
             .min()
     }
@@ -357,7 +359,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     /// Removes those that have ended.
     pub fn take_ended(&mut self, now: Instant) -> Vec<EndedRequest<C, D>> {
         let has_ended = |ends: Option<Instant>| ends.is_some_and(|ends| ends <= now);
-        let own = self.own.extract_if(|_, own| has_ended(own.part.end()));
+        let own = self.own.extract_if(|_, own| has_ended(own.standing.end()));
         let own = own.map(|((node, _), own)| EndedRequest::Own(node, own));
         let kept = self.kept.extract_if(|_, kept| has_ended(kept.until));
         own.chain(kept.map(|(path, kept)| EndedRequest::Kept(path, kept.revision)))

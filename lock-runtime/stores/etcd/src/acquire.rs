@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnPart, text_of};
+use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnStanding, text_of};
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 
 use crate::base::TokenSource;
-use crate::connection::{Live, OwnerFlight, is_lease_gone};
+use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
 use crate::names::{self, Child};
 use crate::rank::{Listing, OwnDetails};
@@ -102,12 +102,8 @@ impl EtcdEngine {
             ];
             let put = vec![wire::put(&path, &value, lease), wire::get(&base_of(node))];
             let taken = live.txn(nothing, put, reads_with_base(node), Some(&asking.flight));
-            let mut taken = match taken.await {
-                Err(fault) if is_lease_gone(&fault) => {
-                    self.note_lease_gone(live, lease);
-                    continue;
-                }
-                taken => taken?,
+            let Some(mut taken) = self.under_lease(live, lease, taken.await)? else {
+                continue;
             };
             if !taken.succeeded {
                 return Ok((false, self.listing(node, &mut taken, sent)?));
@@ -151,12 +147,8 @@ impl EtcdEngine {
             make.extend(reads_with_base(node));
             let absent = vec![wire::made_by(&path, 0)];
             let made = live.txn(absent, make, reads_with_base(node), Some(&asking.flight));
-            let mut made = match made.await {
-                Err(fault) if is_lease_gone(&fault) => {
-                    self.note_lease_gone(live, lease);
-                    continue;
-                }
-                made => made?,
+            let Some(mut made) = self.under_lease(live, lease, made.await)? else {
+                continue;
             };
             if made.succeeded {
                 (0..skipped).for_each(|_| made.skip());
@@ -241,11 +233,11 @@ impl EtcdEngine {
                 Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
-                    own.part = own.part.held_until(ends);
+                    own.standing = own.standing.held_until(ends);
                 }
                 None => {
-                    let part = OwnPart::Holds(ends);
-                    holds.put(node, child.clone(), part, OwnDetails::default());
+                    let standing = OwnStanding::Holds(ends);
+                    holds.put(node, child.clone(), standing, OwnDetails::default());
                 }
             }
         }

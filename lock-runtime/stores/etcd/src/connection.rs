@@ -16,8 +16,8 @@ use lock_store::{Clock, CredentialsProvider, Instant, Link, Mutex, Owner, StoreE
 use prost::Message;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::errors::{Fault, of_status, strange};
-use crate::grpc::{CallError, Channel, Status};
+use crate::errors::{Fault, error_of, of_status, strange};
+use crate::grpc::{CallError, Channel};
 use crate::wire::{self, Compare, Header, ReplyOp, RequestOp, StoredKey, Txn, TxnReply, path};
 
 /// What stands behind each transaction: the session's key was last written by this connection.
@@ -84,12 +84,7 @@ impl LoginToken {
             }
         };
         let reply = channel.unary(path::AUTHENTICATE, None, &request).await;
-        let reply: wire::AuthenticateReply = match reply {
-            Ok(reply) => reply,
-            Err(CallError::Status(status)) => return Err(of_status(&status, server)),
-            Err(CallError::Gone(why)) => return Err(gone(server, &why)),
-            Err(CallError::Unreadable) => return Err(strange(server)),
-        };
+        let reply: wire::AuthenticateReply = reply.map_err(|error| error_of(error, server))?;
         let mut token = HeaderValue::from_str(&reply.token).map_err(|_| strange(server))?;
         token.set_sensitive(true);
         *self.token.lock() = Some(token);
@@ -350,9 +345,4 @@ impl LiveConnection for Live {
     fn since(&self) -> Instant {
         self.since
     }
-}
-
-/// The request names a lease that is not there.
-pub(crate) fn is_lease_gone(fault: &Fault) -> bool {
-    matches!(fault, Fault::Refused(status) if Status::is_lease_gone(status))
 }

@@ -72,7 +72,7 @@ impl OrderedEngine for EtcdEngine {
     fn finish(&self, by: Instant) -> Finished<'_> {
         Box::pin(async move {
             self.burials.finish(by).await;
-            if self.holds.lock().all().any(|own| !own.part.is_place()) {
+            if self.holds.lock().all().any(|own| !own.standing.is_place()) {
                 return;
             }
             if let Some(live) = self.session.connecting.live_now() {

@@ -9,7 +9,7 @@ use lock_store::{Clock, Host, StoreError};
 use tokio::net::lookup_host;
 
 use crate::connection::LoginToken;
-use crate::errors::{of_status, strange, too_old};
+use crate::errors::{error_of, too_old};
 use crate::grpc::{CallError, Channel};
 use crate::transport::{ByteStream, Transport};
 use crate::url::Settings;
@@ -112,14 +112,6 @@ impl Dialer {
             Ok(_) | Err(CallError::Status(_)) => Ok(()),
             Err(error) => Err(error_of(error, server)),
         }
-    }
-}
-
-pub(crate) fn error_of(error: CallError, server: &str) -> StoreError {
-    match error {
-        CallError::Gone(why) => gone(server, &why),
-        CallError::Status(status) => of_status(&status, server),
-        CallError::Unreadable => strange(server),
     }
 }
 

@@ -1,10 +1,10 @@
 //! What etcd's errors mean to a client.
 
 use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
-use lock_store::ordered::OperationFault;
+use lock_store::ordered::{OperationFault, gone};
 use lock_store::{StoreError, escaped};
 
-use crate::grpc::Status;
+use crate::grpc::{CallError, Status};
 
 /// gRPC's numbers.
 mod code {
@@ -84,7 +84,15 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
         _ => (Refused, None),
     };
     let error = StoreError::new(kind, format!("{server}: {message}"));
-    advice.into_iter().fold(error, StoreError::advise)
+    error.advise(advice)
+}
+
+pub(crate) fn error_of(error: CallError, server: &str) -> StoreError {
+    match error {
+        CallError::Gone(why) => gone(server, &why),
+        CallError::Status(status) => of_status(&status, server),
+        CallError::Unreadable => strange(server),
+    }
 }
 
 /// Its answer is none of etcd's.

@@ -9,8 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::lookup_host;
 
 use crate::connection::Live;
-use crate::dial::error_of;
-use crate::errors::{Fault, strange};
+use crate::errors::{Fault, error_of, strange};
 use crate::grpc::{CallError, Channel};
 use crate::store::EtcdEngine;
 use crate::transport::Transport;

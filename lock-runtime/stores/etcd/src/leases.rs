@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use lock_store::timing::drift_margin;
 use lock_store::{Instant, Mutex, Owner};
 
 use crate::trust::LeaseTrust;
@@ -20,7 +21,6 @@ const SLACK: Duration = Duration::from_secs(4);
 /// A lease that nobody needs any more is kept for this long.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// One lease.
 #[derive(Debug)]
 struct Lease {
     ttl: Duration,
@@ -69,8 +69,12 @@ fn random_id() -> i64 {
 
 /// How long a lease for holds of this length is, in seconds.
 pub(crate) fn seconds_for(lease: Duration) -> u64 {
-    let needs = lease + SLACK + lease / 50;
-    needs.as_secs() + u64::from(needs.subsec_nanos() > 0)
+    seconds_up(lease + SLACK + drift_margin(lease))
+}
+
+/// etcd counts whole seconds.
+pub(crate) fn seconds_up(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 impl ClientLeases {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
-use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
+use crate::leases::seconds_up;
 use crate::names::{self, Child};
 use crate::rank::{Listing, Own};
 use crate::store::{Carried, EtcdEngine};
@@ -36,12 +36,10 @@ impl EngineHolds for EtcdEngine {
             self.holds.lock().remove(&node, claim.owner);
             return Ok(Released::NotHeld);
         };
-        let rank = listing.rank(child.permits, Some(&child));
+        let held = listing.holds(&child);
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
         self.holds.lock().remove(&node, claim.owner);
-        Ok(Released::of(
-            deleted && rank.standing == ChildStanding::Holds,
-        ))
+        Ok(Released::of(deleted && held))
     }
 
     /// One round trip: all are looked for together. Who needs a longer lease is written again.
@@ -217,7 +215,7 @@ impl EtcdEngine {
         flight: &Arc<OwnerFlight>,
     ) -> Carried<bool> {
         let keep = request.keep;
-        let seconds = keep.as_secs() + u64::from(keep.subsec_nanos() > 0);
+        let seconds = seconds_up(keep);
         let lease = self.lease_to_keep(live, child.owner, seconds).await?;
         let path = node.child(&names::of_kept(child.owner, child.permits));
         let value = names::value_at(child.permits, child.place);
@@ -235,14 +233,9 @@ impl EtcdEngine {
         Ok(kept.succeeded)
     }
 
-    /// The child with which this claim is held.
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
-        let child = listing
-            .claimed(claim.owner, claim.permits)
-            .next()
-            .cloned()?;
-        let rank = listing.rank(child.permits, Some(&child));
-        (rank.standing == ChildStanding::Holds).then_some(child)
+        let child = listing.claimed(claim.owner, claim.permits).next();
+        child.filter(|child| listing.holds(child)).cloned()
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.

@@ -12,10 +12,12 @@ use lock_store::{Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
 use crate::connection::{Begin, Epoch, Live};
-use crate::dial::{DialedMember, Dialer, error_of};
+use crate::dial::{DialedMember, Dialer};
+use crate::errors::error_of;
 use crate::grpc::{CallError, Channel};
+use crate::keep_alive::keep_alive;
 use crate::leases::{ClientLeases, LeaseUse};
-use crate::streams;
+use crate::watches::watch;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
 
 pub(crate) struct Session {
@@ -225,10 +227,10 @@ impl Session {
         self.listener.on_connected(&server);
         let session = self.granted().unwrap_or(self.dialer.settings.session);
         let mut broken = live.broken.subscribe();
-        let beats = streams::keep_alive(&live, &self.leases, self.connecting.clock(), session);
+        let beats = keep_alive(&live, &self.leases, self.connecting.clock(), session);
         let error = tokio::select! {
-            error = beats => error,
-            error = streams::watch(&live, &mut wanted, &self.news) => error,
+            Err(error) = beats => error,
+            Err(error) = watch(&live, &mut wanted, &self.news) => error,
             why = has_ended => gone(&server, &why.unwrap_or_default()),
             error = broken.wait_for(Option::is_some) => match error {
                 Ok(error) => error.clone().unwrap_or_else(|| silent(&server)),

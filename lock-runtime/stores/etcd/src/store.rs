@@ -9,7 +9,7 @@ use lock_store::ordered::{KeyNode, OrderedClient, OrderedEngine, gone, text_of};
 use lock_store::{Instant, Owner};
 
 use crate::base::{Base, TokenSource};
-use crate::connection::{Live, OwnerFlight, TxnOutcome, is_lease_gone};
+use crate::connection::{Live, OwnerFlight, TxnOutcome};
 use crate::errors::Fault;
 use crate::leases::{AskedLease, LeaseUse, seconds_for};
 use crate::names::{self, Child};
@@ -51,7 +51,7 @@ impl EtcdEngine {
         let mut all = self.session.leases.all();
         all.retain(|id| {
             let mut own = holds.all();
-            !own.any(|own| own.child.lease == *id && !own.part.is_place())
+            !own.any(|own| own.child.lease == *id && !own.standing.is_place())
         });
         all
     }
@@ -179,13 +179,24 @@ impl EtcdEngine {
         }
     }
 
-    /// A lease is not there any more, and nothing that was under it.
-    pub(crate) fn note_lease_gone(&self, live: &Live, lease: i64) {
+    /// What came of a transaction under a lease. `None`: the lease is not there any more, and
+    /// nothing that was under it.
+    pub(crate) fn under_lease(
+        &self,
+        live: &Live,
+        lease: i64,
+        outcome: Result<TxnOutcome, Fault>,
+    ) -> Result<Option<TxnOutcome>, Fault> {
+        match outcome {
+            Err(Fault::Refused(status)) if status.is_lease_gone() => {}
+            outcome => return outcome.map(Some),
+        }
         self.session.leases.remove(lease);
         self.forget_session(lease);
         if lease == live.epoch.lease {
             live.end(gone(&live.server, "the client's session is over"));
         }
+        Ok(None)
     }
 
     /// Writes a child again, perhaps under another lease: what its tokens are made of. `None`: it
@@ -204,13 +215,9 @@ impl EtcdEngine {
         let same = vec![wire::made_by(&path, child.made)];
         let sent = self.clock.now();
         let written = live.txn(same, put, Vec::new(), Some(flight)).await;
-        let mut written = match written {
-            Err(fault) if is_lease_gone(&fault) => {
-                self.note_lease_gone(live, lease);
-                // The operation begins again, with another one.
-                return Err(Fault::Lost(gone(&live.server, "a lease is over")));
-            }
-            written => written?,
+        let Some(mut written) = self.under_lease(live, lease, written)? else {
+            // The operation begins again, with another one.
+            return Err(Fault::Lost(gone(&live.server, "a lease is over")));
         };
         if !written.succeeded {
             self.holds.lock().forget(node, child);

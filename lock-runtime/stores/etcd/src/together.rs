@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use lock_store::ordered::{Attempt, OrderedEngine, text_of};
-use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::AskingRequest;
 use crate::base::TokenSource;
-use crate::connection::{Live, is_lease_gone};
+use crate::connection::Live;
 use crate::names::{self, Child};
 use crate::rank::Listing;
 use crate::store::{Carried, EtcdEngine, base_of, reads};
@@ -89,12 +88,9 @@ impl EtcdEngine {
         // Behind them, the base is read.
         let puts_done = puts.len().saturating_sub(1);
         let flight = all.first().map(|asking| &asking.flight);
-        let mut made = match live.txn(same, puts, otherwise, flight).await {
-            Err(fault) if is_lease_gone(&fault) => {
-                self.note_lease_gone(live, lease);
-                return Ok(MadeKeys::NotNow);
-            }
-            made => made?,
+        let made = live.txn(same, puts, otherwise, flight).await;
+        let Some(mut made) = self.under_lease(live, lease, made)? else {
+            return Ok(MadeKeys::NotNow);
         };
         // One base for all: a key of another namespace is written again for its tokens.
         let is_based = |asking: &AskingRequest<'_>| {
@@ -169,16 +165,12 @@ fn sort(
 ) -> Result<Vec<Option<Child>>, AcquiredAll> {
     let mut children = Vec::new();
     for (at, (asking, listing)) in all.iter().zip(listings).enumerate() {
-        if listing.is_foreign {
-            return Err(AcquiredAll::Conflict(at));
-        }
         let claim = &asking.request.claim;
         let child = listing.claimed(claim.owner, claim.permits).next();
-        match listing.rank(claim.permits, child).standing {
-            ChildStanding::Holds => children.push(child.cloned()),
-            ChildStanding::OtherKind => return Err(AcquiredAll::Conflict(at)),
-            ChildStanding::Waits(_) => return Err(AcquiredAll::Busy(at)),
+        if let Some(refused) = listing.refusal(at, claim.permits, child) {
+            return Err(refused);
         }
+        children.push(child.cloned());
     }
     Ok(children)
 }

@@ -14,10 +14,9 @@
 //! revision never meets an earlier base.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use lock_store::Owner;
 use lock_store::ordered::{KeyNode, Minted};
+use lock_store::{Owner, wall_micros};
 
 use crate::base::{Base, TokenSource, WINDOW};
 use crate::connection::{Live, OwnerFlight};
@@ -25,11 +24,6 @@ use crate::errors::Fault;
 use crate::rank::RevisionWindow;
 use crate::store::{Carried, EtcdEngine, base_of};
 use crate::wire;
-
-fn micros() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0))
-}
 
 /// How often a base is made or raised for one token: somebody may delete it, or write another.
 const TRIES: u32 = 4;
@@ -44,14 +38,14 @@ impl EtcdEngine {
         let (found, cluster) = (read.found()?, read.header.cluster);
         let (same, wanted) = match found.first() {
             None => {
-                let base = Base::begin(cluster, micros(), lost);
+                let base = Base::begin(cluster, wall_micros(), lost);
                 (wire::made_by(&key, 0), Some(base))
             }
             Some(kv) => {
                 let base = Base::parse(&kv.value);
                 let base = base.ok_or_else(|| Fault::Foreign(key.clone()))?;
                 let same = wire::changed_by(&key, kv.mod_revision);
-                (same, base.raised(cluster, micros(), lost))
+                (same, base.raised(cluster, wall_micros(), lost))
             }
         };
         if let Some(base) = wanted {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Access, ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option,
-    time_option, tls_option,
+    Access, ConfigError, Host, ServerUrl, UrlForm, User, switch_option, time_option, tls_option,
 };
 
 /// What a URL says.
@@ -54,7 +53,11 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
     }
     Ok(Settings {
         server: parts.server(),
-        prefix: prefix(parts.path)?,
+        // Any text is a name to etcd.
+        prefix: match parts.path.trim_end_matches('/') {
+            "" => String::new(),
+            path => format!("{path}/"),
+        },
         session,
         user: user(parts.login, access)?,
         wants_tls: tls_option(wants_tls, access.has_tls())?,
@@ -73,21 +76,6 @@ fn user(
         return Err(lock_store::given_twice());
     }
     access.login.user(in_url, example)
-}
-
-/// Any text is a name to etcd.
-fn prefix(path: &str) -> Result<String, ConfigError> {
-    let Some(path) = percent_decoded(path) else {
-        return Err(ConfigError::new(format!(
-            "the prefix at the end of the store's URL has a `%` without two hexadecimal digits, or \
-             is no UTF-8; write `{}`",
-            FORM.example
-        )));
-    };
-    Ok(match path.trim_end_matches('/') {
-        "" => String::new(),
-        path => format!("{path}/"),
-    })
 }
 
 #[cfg(test)]

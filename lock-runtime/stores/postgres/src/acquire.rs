@@ -7,10 +7,10 @@ use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue, Replie
 use tokio_postgres::Row;
 
 use crate::batch::Batched;
-use crate::locks::of_claim;
+use crate::locks::{of_claim, of_holds};
 use crate::news::Told;
 use crate::rows::{AcquireFields, Read, Values, holder_of, micros, of_micros, unsigned};
-use crate::statement::{Param, Statement, owner, part, tokens};
+use crate::statement::{Param, Statement, owner, tokens};
 use crate::store::{PostgresStore, one};
 use crate::together::Together;
 
@@ -26,18 +26,55 @@ const ACQUIRE_PLAIN: &str = "SELECT CASE WHEN NOT lock_store.acquire_first($1, $
      THEN lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) END AS it";
 
 impl Batched for Acquire {
-    type Replied = Acquired;
+    type Reply = Acquired;
 
     fn together(store: &PostgresStore) -> &Together<Self, Acquired> {
         &store.acquiring
     }
 
+    /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
+    /// may undo it: the row is not kept from others until it is on disk.
     async fn carry_out(
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
     ) -> Replied<Vec<Acquired>> {
-        store.acquire_many(&requests, by).await
+        let all = requests.iter();
+        let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
+        let name = requests.first().map(|one| store.name(&one.claim.key));
+        let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
+        let statement = Statement::new(
+            "SELECT it, CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
+                     THEN set_config('synchronous_commit', 'off', true) END \
+             FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
+                     nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
+                 FROM unnest($2::bytea[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], \
+                     $7::bigint[], $8::int[]) \
+                     AS one (owner, count, capacity, lease, first_lease, wait, tokens) \
+                 OFFSET 0) AS many",
+            vec![
+                Param::Bytes(name),
+                owners,
+                counts,
+                capacities,
+                Param::ManyLongs(all.clone().map(|one| micros(one.lease)).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.first_lease)).collect()),
+                Param::ManyLongs(all.clone().map(wait).collect()),
+                Param::ManyInts(all.map(|one| Some(tokens(one))).collect()),
+                Param::Deadline,
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
+            let (mut acquired, mut told) = (Vec::new(), Told::new());
+            for (row, request) in rows.iter().map(Values).zip(&requests) {
+                let (one, granted) = store.acquired(row.get("it")?, request);
+                acquired.push(one);
+                told.extend(granted);
+            }
+            Ok((acquired, told))
+        };
+        let answer = store.call(by, statement.for_many(), read);
+        Ok(store.notify_all(answer.await?))
     }
 }
 
@@ -79,47 +116,6 @@ impl PostgresStore {
         };
         let none = || (Acquired::busy(None, false), Told::new());
         let answer = self.call(by, statement, one(read, none));
-        Ok(self.notify_all(answer.await?))
-    }
-
-    /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
-    /// may undo it: the row is not kept from others until it is on disk.
-    async fn acquire_many(&self, requests: &[Acquire], by: Instant) -> Replied<Vec<Acquired>> {
-        let all = requests.iter();
-        let parts = all.clone().map(|one| part(&one.claim));
-        let name = requests.first().map(|one| self.name(&one.claim.key));
-        let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
-        let statement = Statement::new(
-            "SELECT it, CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
-                     THEN set_config('synchronous_commit', 'off', true) END \
-             FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
-                     nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
-                 FROM unnest($2::bytea[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], \
-                     $7::bigint[], $8::int[]) \
-                     AS one (owner, count, capacity, lease, first_lease, wait, tokens) \
-                 OFFSET 0) AS many",
-            vec![
-                Param::Bytes(name),
-                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
-                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
-                Param::ManyInts(parts.map(|(_, of)| of).collect()),
-                Param::ManyLongs(all.clone().map(|one| micros(one.lease)).collect()),
-                Param::ManyLongs(all.clone().map(|one| micros(one.first_lease)).collect()),
-                Param::ManyLongs(all.clone().map(wait).collect()),
-                Param::ManyInts(all.map(|one| Some(tokens(one))).collect()),
-                Param::Deadline,
-            ],
-        );
-        let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
-            let (mut acquired, mut told) = (Vec::new(), Told::new());
-            for (row, request) in rows.iter().map(Values).zip(requests) {
-                let (one, granted) = self.acquired(row.get("it")?, request);
-                acquired.push(one);
-                told.extend(granted);
-            }
-            Ok((acquired, told))
-        };
-        let answer = self.call_for_many(by, statement, read);
         Ok(self.notify_all(answer.await?))
     }
 

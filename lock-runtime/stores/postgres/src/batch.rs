@@ -19,17 +19,17 @@ const ENDS_WITHIN: Duration = Duration::from_millis(50);
 
 /// What can go together.
 pub(crate) trait Batched: Sized + Send + 'static {
-    type Replied: Send + 'static;
+    type Reply: Send + 'static;
 
     /// The waiting requests of this kind.
-    fn together(store: &PostgresStore) -> &Together<Self, Self::Replied>;
+    fn together(store: &PostgresStore) -> &Together<Self, Self::Reply>;
 
     /// Carries out requests for one key. The replies are in their order.
     fn carry_out(
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
-    ) -> impl Future<Output = Replied<Vec<Self::Replied>>> + Send;
+    ) -> impl Future<Output = Replied<Vec<Self::Reply>>> + Send;
 }
 
 impl PostgresStore {
@@ -40,7 +40,7 @@ impl PostgresStore {
         name: Vec<u8>,
         request: R,
         by: Instant,
-    ) -> Replied<R::Replied> {
+    ) -> Replied<R::Reply> {
         let clock = &self.pool.clock;
         let mut place = R::together(self).join(&name, request, by);
         if place.begins

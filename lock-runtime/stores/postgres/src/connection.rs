@@ -55,7 +55,7 @@ pub(crate) struct Connection {
 }
 
 /// A statement under way.
-pub(crate) struct BusyMark<'c>(&'c Connection);
+struct BusyMark<'c>(&'c Connection);
 
 impl Drop for BusyMark<'_> {
     fn drop(&mut self) {
@@ -139,12 +139,6 @@ impl Connection {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Counts a statement as under way.
-    pub(crate) fn begin(&self) -> BusyMark<'_> {
-        self.load.fetch_add(1, Ordering::Relaxed);
-        BusyMark(self)
-    }
-
     /// Takes no more statements. False if that is so already.
     pub(crate) fn retire(&self) -> bool {
         !self.is_retired.swap(true, Ordering::Relaxed)
@@ -211,6 +205,8 @@ impl Connection {
         now: Instant,
         late: Duration,
     ) -> Result<Vec<Row>, Error> {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        let _busy = BusyMark(self);
         let since = (now + late).saturating_duration_since(self.asked);
         let since = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
         let deadline = self.micros.saturating_add(since);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Asked, Capabilities, ClientId, ClientMessage, Finished, Hears, Instant, Link, Logged,
+    Asked, Capabilities, ClientId, ClientMessage, Finished, Hears, Instant, Letter, Link, Logged,
     ServerHealth, Store, StoreErrorKind, StoreFuture,
 };
 use tokio::task::JoinSet;
@@ -42,9 +42,7 @@ impl Store for PostgresStore {
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        let of_key = message.key().namespace().unwrap_or(&self.namespace);
-        let namespace = of_key.to_string();
-        let news = News::Told { namespace, message };
+        let news = News::Told(Letter::of(&message, &self.namespace));
         Box::pin(async move {
             if to == self.client {
                 self.hearer.on_news(news);

@@ -59,7 +59,6 @@ const CERTIFICATE: &str = "if it is the right server, trust the CA of its certif
 /// What becomes of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// None.
     None,
     /// None. It may be sent again at once.
     Repeat,
@@ -125,7 +124,7 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     let (kind, advice) = meaning(db);
     let said = escaped(&secrets::strip(db.message()));
     let error = StoreError::new(kind, format!("{server}: {said} ({code})"));
-    advice.into_iter().fold(error, StoreError::advise)
+    error.advise(advice)
 }
 
 /// What went wrong without a word of the database.

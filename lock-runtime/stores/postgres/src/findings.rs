@@ -21,15 +21,12 @@ impl PostgresStore {
     async fn ask_server(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let clock = &self.pool.clock;
         let connection = self.connection(by).await?;
-        let busy = connection.begin();
         let sent = clock.now();
         let statement = Statement::new(QUESTION, Vec::new());
         let rows = clock.by(by, connection.run(&statement, sent, self.late));
-        let rows = rows.await;
-        drop(busy);
-        let Some(rows) = rows else {
+        let Some(rows) = rows.await else {
             connection.retire();
-            return Err(self.error(StoreErrorKind::Timeout, "it is slow, or stands still"));
+            return Err(self.silence());
         };
         let failed = |error| of_postgres(&error, self.server());
         let rows = rows.map_err(failed)?;
@@ -44,9 +41,7 @@ impl PostgresStore {
         health.reconnects = reconnects;
         Ok(vec![health])
     }
-}
 
-impl PostgresStore {
     pub(crate) async fn collect_findings(
         &self,
         by: Instant,

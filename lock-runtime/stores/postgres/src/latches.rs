@@ -5,10 +5,10 @@ use std::time::Duration;
 use lock_store::rules::PassLog;
 use lock_store::{
     Answer, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
-    RateRequest, Rated, Replied,
+    RateRequest, Rated, Replied, nanos,
 };
 
-use crate::rows::{Read, Values, micros, nanos, of_micros, owner_of, unsigned};
+use crate::rows::{Read, Values, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, one};
 

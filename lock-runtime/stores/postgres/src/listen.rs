@@ -312,11 +312,8 @@ impl Subscriber {
             Param::ManyTexts(vec![PROOF.to_owned()]),
         ];
         let tell = Statement::new("SELECT lock_store.tell($1, ($2)[1])", params);
-        let busy = connection.begin();
         let told = self.in_time(connection.run(&tell, self.clock.now(), self.route.limit));
-        let told = told.await.map(drop);
-        drop(busy);
-        told
+        told.await.map(drop)
     }
 }
 

@@ -19,7 +19,7 @@ const RELEASE_PLAIN: &str = "SELECT CASE WHEN NOT lock_store.release_first($1, $
      THEN lock_store.release($1, $2, $3, $4, $5) END AS it";
 
 impl Batched for Release {
-    type Replied = Released;
+    type Reply = Released;
 
     fn together(store: &PostgresStore) -> &Together<Self, Released> {
         &store.releasing
@@ -30,7 +30,47 @@ impl Batched for Release {
         requests: Vec<Self>,
         by: Instant,
     ) -> Replied<Vec<Released>> {
-        store.release_many(&requests, by).await
+        if let [request] = requests.as_slice() {
+            let mut params = of_claim(store.name(&request.claim.key), &request.claim);
+            params.push(Param::long(micros(request.keep)));
+            let is_plain = request.claim.permits.is_none() && request.keep.is_zero();
+            let statement = Statement::new(if is_plain { RELEASE_PLAIN } else { RELEASE }, params);
+            let none = || (Released::NotHeld, Told::new());
+            let answer = store
+                .call(by, statement.for_many(), one(ended, none))
+                .await?;
+            let released = store.notify_all_now(answer, by).await;
+            return Ok(released.map(|released| vec![released]));
+        }
+        let all = requests.iter();
+        let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
+        let statement = Statement::new(
+            "SELECT at, held, told, tokens FROM (
+                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
+                    WITH ORDINALITY AS one (name, owner, count, capacity, keep, at)
+                ORDER BY name, at
+             ) AS sorted, LATERAL lock_store.release(name, owner, count, capacity, keep)",
+            vec![
+                Param::ManyBytes(all.clone().map(|one| store.name(&one.claim.key)).collect()),
+                owners,
+                counts,
+                capacities,
+                Param::ManyLongs(all.map(|one| micros(one.keep)).collect()),
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Released>, Told)> {
+            let mut ended = vec![Released::NotHeld; requests.len()];
+            let mut told = Told::new();
+            for row in rows.iter().map(Values) {
+                if let Some(slot) = ended.get_mut(place(&row)?) {
+                    *slot = Released::of(row.get("held")?);
+                }
+                told.extend(row.grants()?);
+            }
+            Ok((ended, told))
+        };
+        let answer = store.call(by, statement.for_many(), read).await?;
+        Ok(store.notify_all_now(answer, by).await)
     }
 }
 
@@ -42,6 +82,17 @@ pub(crate) fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
         Param::bytes(owner(claim.owner)),
         Param::Int(count),
         Param::Int(of),
+    ]
+}
+
+/// The parameters that say which holds, beside their locks' names: owners, counts, capacities.
+pub(crate) fn of_holds<'c>(claims: impl Iterator<Item = &'c Claim> + Clone) -> [Param; 3] {
+    let (counts, capacities) = claims.clone().map(part).unzip();
+    let owners = claims.map(|claim| owner(claim.owner)).collect();
+    [
+        Param::ManyBytes(owners),
+        Param::ManyInts(counts),
+        Param::ManyInts(capacities),
     ]
 }
 
@@ -90,7 +141,7 @@ impl PostgresStore {
         by: Instant,
     ) -> Replied<Vec<Renewed>> {
         let all = holds.iter();
-        let parts = all.clone().map(|hold| part(&hold.claim));
+        let [owners, counts, capacities] = of_holds(all.clone().map(|hold| &hold.claim));
         let names = all.clone().map(|hold| self.name(&hold.claim.key));
         let statement = Statement::new(
             "SELECT at, held FROM (
@@ -100,9 +151,9 @@ impl PostgresStore {
              ) AS sorted, LATERAL lock_store.renew(name, owner, count, capacity, lease) AS held",
             vec![
                 Param::ManyBytes(names.collect()),
-                Param::ManyBytes(all.clone().map(|hold| owner(hold.claim.owner)).collect()),
-                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
-                Param::ManyInts(parts.map(|(_, of)| of).collect()),
+                owners,
+                counts,
+                capacities,
                 Param::ManyLongs(all.map(|hold| micros(hold.lease)).collect()),
             ],
         );
@@ -148,49 +199,7 @@ impl PostgresStore {
             let answer = self.together(name, request, by).await?;
             return Ok(answer.map(|released| vec![released]));
         }
-        self.release_many(&requests, by).await
-    }
-
-    async fn release_many(&self, requests: &[Release], by: Instant) -> Replied<Vec<Released>> {
-        if let [request] = requests {
-            let mut params = of_claim(self.name(&request.claim.key), &request.claim);
-            params.push(Param::long(micros(request.keep)));
-            let is_plain = request.claim.permits.is_none() && request.keep.is_zero();
-            let statement = Statement::new(if is_plain { RELEASE_PLAIN } else { RELEASE }, params);
-            let none = || (Released::NotHeld, Told::new());
-            let answer = self.call_for_many(by, statement, one(ended, none)).await?;
-            let released = self.notify_all_now(answer, by).await;
-            return Ok(released.map(|released| vec![released]));
-        }
-        let all = requests.iter();
-        let parts = all.clone().map(|one| part(&one.claim));
-        let statement = Statement::new(
-            "SELECT at, held, told, tokens FROM (
-                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
-                    WITH ORDINALITY AS one (name, owner, count, capacity, keep, at)
-                ORDER BY name, at
-             ) AS sorted, LATERAL lock_store.release(name, owner, count, capacity, keep)",
-            vec![
-                Param::ManyBytes(all.clone().map(|one| self.name(&one.claim.key)).collect()),
-                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
-                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
-                Param::ManyInts(parts.map(|(_, of)| of).collect()),
-                Param::ManyLongs(all.map(|one| micros(one.keep)).collect()),
-            ],
-        );
-        let read = |rows: &[Row]| -> Read<(Vec<Released>, Told)> {
-            let mut ended = vec![Released::NotHeld; requests.len()];
-            let mut told = Told::new();
-            for row in rows.iter().map(Values) {
-                if let Some(slot) = ended.get_mut(place(&row)?) {
-                    *slot = Released::of(row.get("held")?);
-                }
-                told.extend(row.grants()?);
-            }
-            Ok((ended, told))
-        };
-        let answer = self.call_for_many(by, statement, read).await?;
-        Ok(self.notify_all_now(answer, by).await)
+        Batched::carry_out(self, requests, by).await
     }
 
     /// Carries out a statement that ends a hold, or a part of it.
@@ -234,8 +243,7 @@ impl PostgresStore {
              FROM lock_store.inspect($1)",
             vec![Param::bytes(self.name(&key))],
         );
-        self.call(by, statement, one(|row| inspection(&row), || None))
-            .await
+        self.call(by, statement, one(inspection, || None)).await
     }
 
     pub(crate) async fn list_holders(
@@ -247,8 +255,7 @@ impl PostgresStore {
             "SELECT code, owners, shares FROM lock_store.holders($1)",
             vec![Param::bytes(self.name(&key))],
         );
-        self.call(by, statement, one(|row| holders(&row), || None))
-            .await
+        self.call(by, statement, one(holders, || None)).await
     }
 
     pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Replied<Option<bool>> {
@@ -301,7 +308,7 @@ fn found(holder: &[u8], permits: Option<i32>) -> Option<FoundHolder> {
     })
 }
 
-fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
+fn holders(row: Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }
@@ -311,7 +318,7 @@ fn holders(row: &Values<'_>) -> Read<Option<Vec<FoundHolder>>> {
     Ok(Some(all.collect()))
 }
 
-fn inspection(row: &Values<'_>) -> Read<Option<LockFound>> {
+fn inspection(row: Values<'_>) -> Read<Option<LockFound>> {
     if row.get::<i32>("code")? == 2 {
         return Ok(None);
     }

@@ -7,7 +7,8 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use lock_store::{
-    ClientId, ClientMessage, HandedOver, Listener, LockKey, Namespace, Owner, RevokeAnswer, Trust,
+    ClientId, ClientMessage, HandedOver, Letter, Listener, LockKey, Namespace, Owner, RevokeAnswer,
+    Trust,
 };
 
 use crate::statement::LINK;
@@ -23,10 +24,7 @@ pub(crate) enum News {
     /// opened.
     Granted(Vec<GrantNews>),
     /// A message about a key of this namespace.
-    Told {
-        namespace: String,
-        message: ClientMessage,
-    },
+    Told(Letter),
 }
 
 /// PostgreSQL's limit.
@@ -81,7 +79,7 @@ impl News {
                 }
                 text
             }
-            Self::Told { namespace, message } => {
+            Self::Told(Letter { namespace, message }) => {
                 let (namespace, key) = (hex(namespace), hex(message.key().as_str()));
                 match message {
                     ClientMessage::WhoHolds { asker, .. } => {
@@ -126,7 +124,8 @@ impl News {
         let parts: Vec<&str> = text.split(' ').collect();
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let id = |text: &str| u128::from_str_radix(text, 16).ok().map(ClientId);
-        Some(match parts[..] {
+        let key = |text: &str| read_hex(text).map(LockKey::from);
+        let (namespace, message) = match parts[..] {
             ["1", "granted", client, ref grants @ ..] => {
                 let client = id(client)?;
                 let grants = grants.chunks(2).map(|grant| {
@@ -135,63 +134,49 @@ impl News {
                     let token = Some(number(token)?).filter(|token| *token > 0);
                     Some((Owner { client, request }, token))
                 });
-                Self::Granted(grants.collect::<Option<_>>()?)
+                return Some(Self::Granted(grants.collect::<Option<_>>()?));
             }
-            ["1", "who", asker, namespace, key] => Self::Told {
-                namespace: read_hex(namespace)?,
-                message: ClientMessage::WhoHolds {
-                    key: LockKey::from(read_hex(key)?),
-                    asker: id(asker)?,
-                },
-            },
-            ["1", "holds", client, namespace, key, held, name] => Self::Told {
-                namespace: read_hex(namespace)?,
-                message: ClientMessage::Holds {
-                    key: LockKey::from(read_hex(key)?),
+            ["1", "who", asker, namespace, of] => {
+                let (key, asker) = (key(of)?, id(asker)?);
+                (namespace, ClientMessage::WhoHolds { key, asker })
+            }
+            ["1", "holds", client, namespace, of, held, name] => {
+                let message = ClientMessage::Holds {
+                    key: key(of)?,
                     client: id(client)?,
                     name: read_hex(name)?.into(),
                     held_for: match held {
                         "-" => None,
                         held => Some(Duration::from_micros(number(held)?)),
                     },
-                },
-            },
-            ["1", "revoke", asker, namespace, key, owner, only] => Self::Told {
-                namespace: read_hex(namespace)?,
-                message: ClientMessage::Revoke {
-                    key: LockKey::from(read_hex(key)?),
+                };
+                (namespace, message)
+            }
+            ["1", "revoke", asker, namespace, of, owner, only] => {
+                let message = ClientMessage::Revoke {
+                    key: key(of)?,
                     asker: id(asker)?,
                     owner: Owner::parse(owner)?,
                     only: match only {
                         "-" => None,
                         only => Some(read_hex(only)?.into()),
                     },
-                },
-            },
-            ["1", "revoking", owner, namespace, key, word, name] => Self::Told {
-                namespace: read_hex(namespace)?,
-                message: ClientMessage::Revoking {
-                    key: LockKey::from(read_hex(key)?),
+                };
+                (namespace, message)
+            }
+            ["1", "revoking", owner, namespace, of, word, name] => {
+                let message = ClientMessage::Revoking {
+                    key: key(of)?,
                     owner: Owner::parse(owner)?,
                     name: read_hex(name)?.into(),
                     answer: RevokeAnswer::of_word(word)?,
-                },
-            },
+                };
+                (namespace, message)
+            }
             _ => return None,
-        })
-    }
-
-    /// The message as a client of this namespace writes its key. `None` if it is none.
-    pub(crate) fn message_for(self, own: &Namespace) -> Option<ClientMessage> {
-        let Self::Told { namespace, message } = self else {
-            return None;
         };
-        let other = match namespace == own.as_str() {
-            true => None,
-            false => Some(Namespace::new(&namespace).ok()?),
-        };
-        let key = message.key().clone().in_namespace(other);
-        Some(message.about(key))
+        let namespace = read_hex(namespace)?;
+        Some(Self::Told(Letter { namespace, message }))
     }
 }
 
@@ -212,8 +197,8 @@ impl Hearer {
                     drop(self.listener.on_granted(granted));
                 }
             }
-            News::Told { .. } => {
-                if let Some(message) = news.message_for(&self.namespace) {
+            News::Told(letter) => {
+                if let Some(message) = letter.message_for(&self.namespace) {
                     self.listener.on_message(message);
                 }
             }
@@ -228,9 +213,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let owner = Owner::new(ClientId(u128::MAX - 7), u64::MAX - 1);
-        let told = |message| News::Told {
-            namespace: "shöp".to_owned(),
-            message,
+        let told = |message| {
+            let namespace = "shöp".to_owned();
+            News::Told(Letter { namespace, message })
         };
         for news in [
             News::Granted(vec![(owner, None)]),

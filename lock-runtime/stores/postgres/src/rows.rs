@@ -145,10 +145,6 @@ pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX).min(1 << 55)
 }
 
-pub(crate) fn nanos(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
 pub(crate) fn of_micros(micros: i64) -> Duration {
     Duration::from_micros(unsigned(micros))
 }

@@ -28,6 +28,9 @@ pub(crate) struct Statement {
     pub(crate) params: Vec<Param>,
     /// If it can't get at a row, it is sent again while there is time.
     pub(crate) is_repeated: bool,
+    /// It is for several callers. What any of them asks of the same names afterwards does not
+    /// overtake it.
+    pub(crate) is_for_many: bool,
 }
 
 impl Statement {
@@ -36,6 +39,7 @@ impl Statement {
             sql,
             params,
             is_repeated: true,
+            is_for_many: false,
         }
     }
 
@@ -46,9 +50,14 @@ impl Statement {
             ..self
         }
     }
-}
 
-impl Statement {
+    pub(crate) fn for_many(self) -> Self {
+        Self {
+            is_for_many: true,
+            ..self
+        }
+    }
+
     pub(crate) fn names(&self) -> &[Vec<u8>] {
         match self.params.first() {
             Some(Param::Bytes(Some(name))) => std::slice::from_ref(name),

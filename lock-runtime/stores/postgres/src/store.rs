@@ -76,33 +76,6 @@ impl PostgresStore {
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
     ) -> Replied<T> {
-        let value = self.carry_out(by, &statement, read, false).await?;
-        Ok(Answer::new(value, LINK))
-    }
-
-    /// Carries out a statement for several callers. What any of them asks of the same names
-    /// afterwards does not overtake it.
-    pub(crate) async fn call_for_many<T>(
-        &self,
-        by: Instant,
-        statement: Statement,
-        read: impl Fn(&[Row]) -> Read<T>,
-    ) -> Replied<T> {
-        let value = self.carry_out(by, &statement, read, true).await?;
-        Ok(Answer::new(value, LINK))
-    }
-
-    pub(crate) fn silence(&self) -> StoreError {
-        self.error(StoreErrorKind::Timeout, "it is slow, or stands still")
-    }
-
-    async fn carry_out<T>(
-        &self,
-        by: Instant,
-        statement: &Statement,
-        read: impl Fn(&[Row]) -> Read<T>,
-        for_many: bool,
-    ) -> Result<T, Failure> {
         let clock = &self.pool.clock;
         let began = clock.now();
         let mut kept = None;
@@ -112,13 +85,12 @@ impl PostgresStore {
                 Ok(connection) => connection,
                 Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
             };
-            let busy = connection.begin();
             let sent = clock.now();
+            let for_many = statement.is_for_many;
             let flight = self.flights.begin(&connection, names, sent, for_many);
-            let rows = connection.run(statement, sent, self.late);
+            let rows = connection.run(&statement, sent, self.late);
             let rows = clock.by_from(sent, by, rows).await;
             flight.land();
-            drop(busy);
             let until = sent + self.late + connection.uncertainty();
             let unknown = |error| Failure::unknown(error, LINK).until(until);
             let told = |error: &Error| of_postgres(error, self.server());
@@ -131,7 +103,10 @@ impl PostgresStore {
                 }
                 Some(Err(error)) => error,
                 // If they can't be read, it was carried out, and what came of it can't be told.
-                Some(Ok(rows)) => return read(&rows).map_err(|error| unknown(told(&error))),
+                Some(Ok(rows)) => {
+                    let value = read(&rows).map_err(|error| unknown(told(&error)))?;
+                    return Ok(Answer::new(value, LINK));
+                }
             };
             let told = told(&error);
             match effect_of(&error) {
@@ -154,6 +129,10 @@ impl PostgresStore {
                 }
             }
         }
+    }
+
+    pub(crate) fn silence(&self) -> StoreError {
+        self.error(StoreErrorKind::Timeout, "it is slow, or stands still")
     }
 
     /// Whatever the statements of these names must follow, or any.
@@ -253,9 +232,7 @@ impl PostgresStore {
 
 async fn send(pool: &Arc<Pool>, hints: &Statement, by: Instant, late: Duration) {
     if let Ok(connection) = pool.get(by).await {
-        let busy = connection.begin();
         let _ = connection.run(hints, pool.clock.now(), late).await;
-        drop(busy);
     }
 }
 

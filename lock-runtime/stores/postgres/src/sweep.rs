@@ -52,10 +52,9 @@ struct Swept {
 async fn sweep_some(pool: &Arc<Pool>, clock: &Clock, by: Instant) -> Option<Swept> {
     let connection = pool.get(by).await.ok()?;
     let sql = "SELECT lock_store.sweep() AS more, lock_store.sweeps_each() AS each";
-    let (statement, busy) = (Statement::new(sql, Vec::new()), connection.begin());
+    let statement = Statement::new(sql, Vec::new());
     let rows = clock.by(by, connection.run(&statement, clock.now(), SLACK));
     let rows = rows.await?;
-    drop(busy);
     let read = |row: Values<'_>| -> Read<_> {
         Ok(Some(Swept {
             more: row.get("more")?,

@@ -201,18 +201,18 @@ impl RedisStore {
     }
 
     /// Runs a script on the keys of one lock.
-    pub(crate) async fn one<T: FromRedisValue>(
+    pub(crate) async fn run_on_lock<T: FromRedisValue>(
         &self,
         by: Instant,
         script: &'static Text,
         key: &LockKey,
         arguments: impl FnOnce(&mut Command),
     ) -> Result<Reply<T>, Failure> {
-        self.script(by, script, once(key), arguments).await
+        self.run_script(by, script, once(key), arguments).await
     }
 
     /// Runs a script on the keys of some locks that are in one place; at least one lock.
-    pub(crate) async fn script<'k, T: FromRedisValue>(
+    pub(crate) async fn run_script<'k, T: FromRedisValue>(
         &self,
         by: Instant,
         script: &'static Text,

@@ -128,11 +128,7 @@ impl Store for SqliteStore {
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-        let of_key = message.key().namespace().unwrap_or(&self.namespace);
-        let news = News::Told(Letter {
-            namespace: of_key.to_string(),
-            message,
-        });
+        let news = News::Told(Letter::of(&message, &self.namespace));
         let told = self.call(by, move |step| {
             let mut listens = false;
             for session in step.sessions_of(to.0)? {

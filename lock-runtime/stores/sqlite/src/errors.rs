@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::StoreError;
+use lock_store::StoreErrorKind::{
+    Disconnected, Misconfigured, OutOfMemory, ReadOnly, Refused, Timeout,
+};
 use nix::libc;
 use rusqlite::ErrorCode;
 
@@ -14,54 +17,43 @@ const RIGHTS: &str = "give this user the right to read and write the file and to
 /// Others keep this client from writing.
 pub(crate) fn busy(path: &Path) -> StoreError {
     let detail = format!("{} is locked", path.display());
-    StoreError::new(StoreErrorKind::Timeout, detail).advise(STANDS_STILL)
+    StoreError::new(Timeout, detail).advise(STANDS_STILL)
 }
 
 /// By this user.
 pub(crate) fn not_writable(path: &Path) -> StoreError {
     let detail = format!("{} can't be written by this user", path.display());
-    StoreError::new(StoreErrorKind::Misconfigured, detail).advise(RIGHTS)
+    StoreError::new(Misconfigured, detail).advise(RIGHTS)
 }
 
 /// Somebody takes the files away again and again.
 pub(crate) fn replaced(path: &Path) -> StoreError {
     let path = path.display();
     let detail = format!("{path}, or a file beside it, was deleted or replaced");
-    StoreError::new(StoreErrorKind::Disconnected, detail)
+    StoreError::new(Disconnected, detail)
         .advise("look for the program that does it; a restored copy needs all clients to end first")
 }
 
 /// The error for the user. `path` says which database.
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let (kind, advice) = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            (StoreErrorKind::Timeout, STANDS_STILL)
-        }
-        Some(ErrorCode::DiskFull) => (
-            StoreErrorKind::ReadOnly,
-            "its disk is full; free some space",
-        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (Timeout, STANDS_STILL),
+        Some(ErrorCode::DiskFull) => (ReadOnly, "its disk is full; free some space"),
         Some(ErrorCode::ReadOnly) => (
-            StoreErrorKind::ReadOnly,
+            ReadOnly,
             "it can't be written; check the rights of the file and its folder, and its file system",
         ),
-        Some(ErrorCode::SystemIoFailure) => (
-            StoreErrorKind::ReadOnly,
-            "its disk does not work, or is full",
-        ),
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            (StoreErrorKind::Misconfigured, RIGHTS)
+        Some(ErrorCode::SystemIoFailure) => (ReadOnly, "its disk does not work, or is full"),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (Misconfigured, RIGHTS),
+        Some(ErrorCode::NotADatabase) => {
+            (Misconfigured, "it is no SQLite database; name another file")
         }
-        Some(ErrorCode::NotADatabase) => (
-            StoreErrorKind::Misconfigured,
-            "it is no SQLite database; name another file",
-        ),
         Some(ErrorCode::DatabaseCorrupt) => (
-            StoreErrorKind::Refused,
+            Refused,
             "the file is damaged; end all processes that use it, and delete it with the files \
              beside it",
         ),
-        _ => (StoreErrorKind::Refused, "see SQLite's own message"),
+        _ => (Refused, "see SQLite's own message"),
     };
     StoreError::new(kind, format!("{}: {error}", path.display())).advise(advice)
 }
@@ -71,26 +63,19 @@ pub(crate) fn of_io(error: &std::io::Error, path: &Path) -> StoreError {
     use std::io::ErrorKind;
     let (kind, advice) = match error.kind() {
         ErrorKind::PermissionDenied => (
-            StoreErrorKind::Misconfigured,
+            Misconfigured,
             "give this user the right to create files in its folder",
         ),
-        ErrorKind::ReadOnlyFilesystem => {
-            (StoreErrorKind::ReadOnly, "its file system can't be written")
+        ErrorKind::ReadOnlyFilesystem => (ReadOnly, "its file system can't be written"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (ReadOnly, "its disk is full; free some space")
         }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
-            StoreErrorKind::ReadOnly,
-            "its disk is full; free some space",
-        ),
         // In the words of this crate.
-        ErrorKind::InvalidData => (
-            StoreErrorKind::Misconfigured,
-            "correct that, or name another file",
-        ),
-        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => (
-            StoreErrorKind::OutOfMemory,
-            "raise the limit of open files (`ulimit -n`)",
-        ),
-        _ => (StoreErrorKind::Refused, "see the system's own message"),
+        ErrorKind::InvalidData => (Misconfigured, "correct that, or name another file"),
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            (OutOfMemory, "raise the limit of open files (`ulimit -n`)")
+        }
+        _ => (Refused, "see the system's own message"),
     };
     StoreError::new(kind, format!("{}: {error}", path.display())).advise(advice)
 }

@@ -3,8 +3,8 @@
 //! SQLite finds its log and its index by their names, once. If one of them is deleted or replaced,
 //! those who come later work in other files. So each transaction compares what it has with what is
 //! there, under a lock of its own: `flock` on the log, which ends only with its handle. It keeps
-//! out other clients also when SQLite's lock of a writer was lost ([`crate::guard`]), and lets a
-//! client put the log into the database while nobody writes, so that the log begins anew.
+//! out other clients also when SQLite's lock of a writer was lost ([`crate::file_locks`]), and lets
+//! a client put the log into the database while nobody writes, so that the log begins anew.
 //!
 //! Names are looked up when something was created, deleted or moved in the folder, and each second.
 //! Then the log's handle is opened anew: a child that was forked before has no copy of it, and does

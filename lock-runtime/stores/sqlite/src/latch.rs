@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use lock_store::rules::{LatchRecord, StoredLatch};
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use lock_store::{Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Owner};
+use lock_store::{Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Owner, nanos};
 use rusqlite::params;
 
 use crate::holders::{self, columns, owner_of};
-use crate::machine::nanos;
 use crate::step::Step;
 
 /// True if the key is a latch. No lock can be taken on it.

@@ -3,12 +3,12 @@
 use lock_store::rules::next_token;
 use lock_store::rules::{self, Holders, LockRecord, Waiting};
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Acquired, AcquiredAll, Instant, Owner, Queue};
+use lock_store::{Acquire, Acquired, AcquiredAll, Instant, Owner, Queue, nanos};
 use rusqlite::{Row, params};
 
 use crate::holders::{self, Sessions, columns, owner_of, permits_of};
 use crate::latch;
-use crate::machine::{duration, nanos};
+use crate::machine::duration;
 use crate::step::Step;
 
 /// A lock during a transaction.

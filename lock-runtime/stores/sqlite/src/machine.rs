@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
@@ -36,23 +36,10 @@ fn is_shifted(offsets: &str) -> bool {
     })
 }
 
-/// The wall clock, in microseconds since 1970.
-pub(crate) fn wall_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-    })
-}
-
 /// Says which processes this one's process ids mean. `None` if that is unknown.
 pub(crate) fn process_space() -> Option<i64> {
     let space = fs::metadata("/proc/self/ns/pid").ok()?;
     i64::try_from(space.ino()).ok()
-}
-
-/// As nanoseconds, at most 292 years.
-pub(crate) fn nanos(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// A number of nanoseconds, or zero if it is negative.

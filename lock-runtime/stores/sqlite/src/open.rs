@@ -1,5 +1,6 @@
 //! From a URL to a store.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, mpsc};
 
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
@@ -33,14 +34,17 @@ pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigEr
     };
     let (jobs, received) = mpsc::channel();
     let state = Arc::<WorkerState>::default();
-    let worker = Worker::new(
-        path.clone(),
+    let worker = Worker {
+        path: path.clone(),
         client,
         hearer,
-        clock.clone(),
-        received,
-        Arc::clone(&state),
-    );
+        clock: clock.clone(),
+        jobs: received,
+        state: Arc::clone(&state),
+        awaited: HashMap::new(),
+        looks_at: clock.now(),
+        checks_at: clock.now(),
+    };
     std::thread::Builder::new()
         .name("lock-sqlite".into())
         .spawn(move || worker.run())

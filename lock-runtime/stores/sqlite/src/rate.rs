@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_store::rules::{PassLog, TokenBucket};
-use lock_store::{RateRequest, Rated};
+use lock_store::{RateRequest, Rated, nanos};
 use rusqlite::params;
 
-use crate::machine::{duration, nanos};
+use crate::machine::duration;
 use crate::step::Step;
 
 /// The time in a line of a log.

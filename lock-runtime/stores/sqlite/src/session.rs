@@ -163,7 +163,7 @@ fn new_boot(rows: &Connection, boot: &str, now: i64) -> rusqlite::Result<StoreCl
     let floor = rows.query_row("SELECT floor FROM machine", (), |row| row.get(0));
     let floor: i64 = floor.optional()?.unwrap_or(0);
     let clock = StoreClock {
-        micros: machine::wall_micros().max(floor),
+        micros: lock_store::wall_micros().cast_signed().max(floor),
         nanos: now,
     };
     rows.execute(

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
+use lock_store::nanos;
 use lock_store::timing::QUEUE_TTL;
 use rusqlite::params;
 
-use crate::machine::nanos;
 use crate::step::Step;
 
 /// The number of changed rows between two sweeps.

@@ -44,18 +44,18 @@ pub(crate) struct WorkerState {
 
 /// The thread's own.
 pub(crate) struct Worker {
-    path: PathBuf,
-    client: ClientId,
-    hearer: Hearer,
-    clock: Clock,
-    jobs: Receiver<Box<dyn Job>>,
-    state: Arc<WorkerState>,
+    pub(crate) path: PathBuf,
+    pub(crate) client: ClientId,
+    pub(crate) hearer: Hearer,
+    pub(crate) clock: Clock,
+    pub(crate) jobs: Receiver<Box<dyn Job>>,
+    pub(crate) state: Arc<WorkerState>,
     /// The other clients that places of this one wait for, and until when they do.
-    awaited: HashMap<i64, (Other, Instant)>,
+    pub(crate) awaited: HashMap<i64, (Other, Instant)>,
     /// When to look for them.
-    looks_at: Instant,
+    pub(crate) looks_at: Instant,
     /// When to look at the files and at what is to be cleaned.
-    checks_at: Instant,
+    pub(crate) checks_at: Instant,
 }
 
 /// An open database, and a client that receives news until this ends.
@@ -65,28 +65,6 @@ struct Open {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        path: PathBuf,
-        client: ClientId,
-        hearer: Hearer,
-        clock: Clock,
-        jobs: Receiver<Box<dyn Job>>,
-        state: Arc<WorkerState>,
-    ) -> Self {
-        let now = clock.now();
-        Self {
-            path,
-            client,
-            hearer,
-            clock,
-            jobs,
-            state,
-            awaited: HashMap::new(),
-            looks_at: now,
-            checks_at: now,
-        }
-    }
-
     /// Works until the client is closed.
     pub(crate) fn run(mut self) {
         // If this fails, the first request tries again, and is told why.

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::ordered::{Attempt, EngineQueue, KeyNode, OrderedEngine, OwnPart, PlacedRequest};
+use lock_store::ordered::{
+    Attempt, EngineQueue, KeyNode, OrderedEngine, OwnStanding, PlacedRequest,
+};
 use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
@@ -313,10 +315,10 @@ impl ZooKeeperEngine {
             let mut holds = self.holds.lock();
             let is_there = match holds.same(node, child) {
                 Some(own) => {
-                    if own.part.is_place() {
+                    if own.standing.is_place() {
                         self.signal(live, node, child);
                     }
-                    own.part = own.part.held_until(ends);
+                    own.standing = own.standing.held_until(ends);
                     true
                 }
                 None => {
@@ -325,7 +327,7 @@ impl ZooKeeperEngine {
                         self.signal(live, node, child);
                     }
                     let details = OwnDetails::new(live.session, *czxid);
-                    holds.put(node, child.clone(), OwnPart::Holds(ends), details)
+                    holds.put(node, child.clone(), OwnStanding::Holds(ends), details)
                 }
             };
             if !is_there {

@@ -1,15 +1,12 @@
 //! The base of a namespace's [tokens](crate::tokens), as its node has it.
 
 use std::collections::HashMap;
-use std::time::SystemTime;
 
-use lock_store::Mutex;
+use lock_store::{Mutex, wall_micros};
 
 /// The base of a new namespace, as its node has it.
 pub(crate) fn first_base() -> Vec<u8> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let micros = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
-    micros.to_string().into_bytes()
+    wall_micros().to_string().into_bytes()
 }
 
 /// The base in a node's data. `None`: it is somebody else's.

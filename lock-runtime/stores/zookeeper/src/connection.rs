@@ -258,7 +258,7 @@ impl<'c> Connection<'c> {
                 Some(Err(error)) => return gone(&self.live.server, &error.to_string()),
                 Some(Ok(message)) => message,
             };
-            match self.hear(message) {
+            match self.on_message(message) {
                 Ok(()) => {}
                 Err(OLDER) => return of_code(code::UNIMPLEMENTED, &self.live.server),
                 Err(why) => return gone(&self.live.server, why),
@@ -266,7 +266,7 @@ impl<'c> Connection<'c> {
         }
     }
 
-    fn hear(&self, message: Vec<u8>) -> Result<(), &'static str> {
+    fn on_message(&self, message: Vec<u8>) -> Result<(), &'static str> {
         const STRANGE: &str = "it does not speak ZooKeeper's protocol";
         let ReplyHeader {
             number,

@@ -74,7 +74,7 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
         }
     };
     let error = StoreError::new(kind, format!("{server}: {text}"));
-    advice.into_iter().fold(error, StoreError::advise)
+    error.advise(advice)
 }
 
 /// By which such an error is known again.

@@ -78,7 +78,7 @@ pub(crate) fn paths_of(ended: &EndedChild) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::names::{ChildPlace, NodeLayout};
-    use lock_store::ordered::{KeyNode, OwnPart};
+    use lock_store::ordered::{KeyNode, OwnStanding};
     use lock_store::{ClientId, Owner};
 
     fn put(holds: &mut Holds, renaming: Option<String>) -> Option<Child> {
@@ -88,8 +88,8 @@ mod tests {
         let child = child.unwrap_or_else(|| unreachable!("{name}"));
         let mut details = OwnDetails::new(1, Some(3));
         details.renaming = renaming;
-        let part = OwnPart::Holds(Instant::from_nanos(5));
-        let is_there = holds.put(&node(), child.clone(), part, details);
+        let standing = OwnStanding::Holds(Instant::from_nanos(5));
+        let is_there = holds.put(&node(), child.clone(), standing, details);
         is_there.then_some(child)
     }
 

@@ -8,7 +8,7 @@ use lock_store::{ClientId, ClientMessage, Letter};
 
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
-use crate::store::{Carried, ZooKeeperEngine, there};
+use crate::store::{Carried, ZooKeeperEngine, is_there, there};
 use crate::wire::{self, NodeKind};
 
 /// Beside the namespaces. No escaped name is like it.
@@ -72,25 +72,16 @@ impl EngineMail for ZooKeeperEngine {
     /// True if that client listens.
     async fn tell(&self, live: &Arc<Live>, to: ClientId, message: &ClientMessage) -> Carried<bool> {
         let path = self.mailbox_of(to);
-        match live
-            .send(wire::exists(&format!("{path}/{HERE}")))
-            .reply()
-            .await
-        {
-            Ok(_) => {}
-            Err(Fault::Refused(code::NO_NODE)) => return Ok(false),
-            Err(fault) => return Err(fault),
+        let here = wire::exists(&format!("{path}/{HERE}"));
+        if !is_there(live.send(here).reply().await)? {
+            return Ok(false);
         }
         let Some(data) = Letter::of(message, &self.namespace).write() else {
             return Ok(false);
         };
         let path = format!("{path}/m-");
         let letter = wire::create(&path, &data, self.acl(), NodeKind::EphemeralSequential);
-        match live.send(letter).reply().await {
-            Ok(_) => Ok(true),
-            Err(Fault::Refused(code::NO_NODE)) => Ok(false),
-            Err(fault) => Err(fault),
-        }
+        is_there(live.send(letter).reply().await)
     }
 }
 

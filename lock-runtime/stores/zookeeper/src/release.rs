@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
-use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Owner, Permits, Release, Released, Renewal, Renewed,
@@ -15,7 +14,7 @@ use crate::errors::{Fault, code};
 use crate::holds::Own;
 use crate::names::{Child, NodeLayout};
 use crate::rank::Listing;
-use crate::store::{Carried, ZooKeeperEngine};
+use crate::store::{Carried, ZooKeeperEngine, is_there};
 use crate::wire::{self, MultiPart, NodeKind};
 
 impl EngineHolds for ZooKeeperEngine {
@@ -59,9 +58,8 @@ impl EngineHolds for ZooKeeperEngine {
         // Each attempt may have made one.
         let mut ended = false;
         for child in listing.claimed(owner, permits) {
-            let rank = listing.rank(child.permits, Some(child));
             let deleted = self.delete(live, &node.child(&child.name)).await?;
-            ended |= deleted && rank.standing == ChildStanding::Holds;
+            ended |= deleted && listing.holds(child);
         }
         self.holds.lock().remove(&node, owner);
         Ok(Released::of(ended))
@@ -166,13 +164,11 @@ impl ZooKeeperEngine {
         let &Attempt { live, progress } = on;
         let path = node.child(&child.name);
         let was_sent = progress.note_end(path.clone());
+        let layout = self.settings.layout;
         // Nobody of Curator's would end it.
-        let keeps = !request.keep.is_zero() && self.settings.layout != NodeLayout::Curator;
+        let keeps = !request.keep.is_zero() && layout != NodeLayout::Curator;
         let keep = keeps.then(|| {
-            let name = self
-                .settings
-                .layout
-                .at_place(child.owner, child.permits, true, child.place);
+            let name = layout.at_place(child.owner, child.permits, true, child.place);
             (node.child(&name), self.clock.now() + request.keep)
         });
         let ends = match &keep {
@@ -181,10 +177,7 @@ impl ZooKeeperEngine {
                 let data = kept_data(request.keep);
                 let stays = wire::create(kept, &data, self.acl(), NodeKind::Persistent);
                 // It takes the place of an earlier one. If that has gone, nothing of this is done.
-                let name = self
-                    .settings
-                    .layout
-                    .without_place(child.owner, child.permits, true);
+                let name = layout.without_place(child.owner, child.permits, true);
                 let before = self.holds.lock().unkeep_all(&node.child(&name));
                 let mut all = vec![wire::delete(&path)];
                 all.extend(before.iter().map(|path| wire::delete(path)));
@@ -214,11 +207,7 @@ impl ZooKeeperEngine {
                 let parts = reply.read(wire::parts)?;
                 let mut stays = matches!(parts.last(), Some(MultiPart::Created(..)));
                 if !stays && end.was_sent {
-                    stays = match live.send(wire::exists(&kept)).reply().await {
-                        Ok(_) => true,
-                        Err(Fault::Refused(code::NO_NODE)) => false,
-                        Err(fault) => return Err(fault),
-                    };
+                    stays = is_there(live.send(wire::exists(&kept)).reply().await)?;
                 }
                 if stays {
                     self.holds.lock().keep(kept, Some(until), 0);
@@ -336,10 +325,8 @@ impl ZooKeeperEngine {
         child: Child,
         part: Permits,
     ) -> Carried<bool> {
-        let name = self
-            .settings
-            .layout
-            .at_place(child.owner, Some(part), false, child.place);
+        let layout = self.settings.layout;
+        let name = layout.at_place(child.owner, Some(part), false, child.place);
         let (before, after) = (node.child(&child.name), node.child(&name));
         let smaller = wire::create(&after, b"", self.acl(), NodeKind::Ephemeral);
         let both = wire::multi(&[wire::delete(&before), smaller]);
@@ -388,13 +375,9 @@ fn to_end(
     known: Option<&str>,
 ) -> Option<(Child, Vec<Child>)> {
     let mut all: Vec<Child> = listing.claimed(owner, permits).cloned().collect();
-    let holds = |child: &Child| {
-        let rank = listing.rank(child.permits, Some(child));
-        rank.standing == ChildStanding::Holds
-    };
-    let is_known = |child: &Child| known == Some(child.name.as_str()) && holds(child);
+    let is_known = |child: &Child| known == Some(child.name.as_str()) && listing.holds(child);
     let at = all.iter().position(is_known);
-    let at = at.or_else(|| all.iter().position(holds))?;
+    let at = at.or_else(|| all.iter().position(|child| listing.holds(child)))?;
     let first = all.remove(at);
     Some((first, all))
 }

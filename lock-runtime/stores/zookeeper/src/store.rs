@@ -150,7 +150,7 @@ impl ZooKeeperEngine {
 
     /// Deletes a child. False if it was gone.
     pub(crate) async fn delete(&self, live: &Live, path: &str) -> Carried<bool> {
-        gone_before(live.send(wire::delete(path)).reply().await.map(drop))
+        is_there(live.send(wire::delete(path)).reply().await)
     }
 
     /// The child of this owner in a listing, if it is of this session.
@@ -181,9 +181,10 @@ pub(crate) fn there(made: Carried<()>) -> Carried<()> {
     }
 }
 
-fn gone_before(deleted: Carried<()>) -> Carried<bool> {
-    match deleted {
-        Ok(()) => Ok(true),
+/// False: there is no such node.
+pub(crate) fn is_there<T>(reply: Carried<T>) -> Carried<bool> {
+    match reply {
+        Ok(_) => Ok(true),
         Err(Fault::Refused(code::NO_NODE)) => Ok(false),
         Err(fault) => Err(fault),
     }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use lock_store::ordered::{Attempt, OrderedEngine};
-use lock_store::rules::ChildStanding;
 use lock_store::{Acquire, AcquiredAll, Granted};
 
 use crate::acquire::{AskedLock, MadeChild};
 use crate::connection::{Live, SentRequest};
 use crate::errors::{Fault, code};
 use crate::rank::Listing;
-use crate::store::{Carried, ZooKeeperEngine};
+use crate::store::{Carried, ZooKeeperEngine, is_there};
 use crate::wire::{self, MultiPart, NodeKind, NodeRequest};
 
 /// A request, and what there is of it.
@@ -98,10 +97,8 @@ impl ZooKeeperEngine {
             }
             let create = |wish: &KeyWish<'_>| {
                 let claim = &wish.asked.request.claim;
-                let name = self
-                    .settings
-                    .layout
-                    .without_place(claim.owner, claim.permits, false);
+                let layout = self.settings.layout;
+                let name = layout.without_place(claim.owner, claim.permits, false);
                 let path = wish.asked.node.child(&name);
                 wire::create(&path, b"", self.acl(), NodeKind::EphemeralSequential)
             };
@@ -148,17 +145,11 @@ impl ZooKeeperEngine {
         });
         let sent: Vec<SentRequest> = sent.collect();
         for deleted in sent {
-            match deleted.reply().await {
-                Ok(_) | Err(Fault::Refused(code::NO_NODE)) => {}
-                Err(fault) => return Err(fault),
-            }
+            is_there(deleted.reply().await)?;
         }
         for wish in wishes {
-            if wish
-                .child
-                .as_ref()
-                .is_some_and(|(child, _)| child.is_spent())
-            {
+            let child = wish.child.as_ref();
+            if child.is_some_and(|(child, _)| child.is_spent()) {
                 self.remove_spent(live, &wish.asked.node).await?;
             }
         }
@@ -168,19 +159,9 @@ impl ZooKeeperEngine {
 
 /// Why not all of these are held, or would be, if so.
 fn refused(wishes: &[KeyWish<'_>], listings: &[Listing]) -> Option<AcquiredAll> {
-    let each = wishes.iter().zip(listings).enumerate();
-    each.into_iter().find_map(|(at, (wish, listing))| {
-        if listing.is_foreign {
-            return Some(AcquiredAll::Conflict(at));
-        }
+    let mut each = wishes.iter().zip(listings).enumerate();
+    each.find_map(|(at, (wish, listing))| {
         let child = wish.child.as_ref().map(|(child, _)| child);
-        match listing
-            .rank(wish.asked.request.claim.permits, child)
-            .standing
-        {
-            ChildStanding::Holds => None,
-            ChildStanding::OtherKind => Some(AcquiredAll::Conflict(at)),
-            ChildStanding::Waits(_) => Some(AcquiredAll::Busy(at)),
-        }
+        listing.refusal(at, wish.asked.request.claim.permits, child)
     })
 }

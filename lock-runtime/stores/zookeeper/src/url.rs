@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Access, ConfigError, Host, ServerUrl, UrlForm, User, percent_decoded, switch_option,
-    time_option, tls_option,
+    Access, ConfigError, Host, ServerUrl, UrlForm, User, switch_option, time_option, tls_option,
 };
 
 use crate::names::NodeLayout;
@@ -68,7 +67,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
     }
     Ok(Settings {
         server: parts.server(),
-        chroot: chroot(parts.path)?,
+        chroot: chroot(&parts.path)?,
         session,
         tick,
         layout: NodeLayout::Native,
@@ -102,12 +101,7 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
             FORM.example
         ))
     };
-    let Some(path) = percent_decoded(path) else {
-        return Err(bad(
-            "has a `%` without two hexadecimal digits, or is no UTF-8",
-        ));
-    };
-    let path = path.strip_suffix('/').unwrap_or(&path);
+    let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
         return Ok(String::new());
     }

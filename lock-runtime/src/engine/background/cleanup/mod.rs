@@ -10,13 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{
-    Acquire, Answer, Clock, Failure, Instant, Link, LockKey, Release, Released, Store,
-};
+use lock_store::{Acquire, Answer, Clock, Failure, Instant, Link, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use self::backlog::{AT_ONCE, JobAttempt};
+use self::backlog::{AT_ONCE, Backlog, JobAttempt};
 use self::backlogs::{Backlogs, Way};
 use self::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
@@ -81,7 +79,8 @@ pub(crate) struct CleanupTask {
     worker: CleanupWorker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlogs<PendingRelease>,
-    undos: Backlogs<PendingUndo>,
+    /// One backlog, whatever they go over.
+    undos: Backlog<PendingUndo>,
 }
 
 /// The result of one try. A job that is not done is tried again then.
@@ -93,7 +92,6 @@ enum AttemptEnd {
         undos: Vec<PendingUndo>,
     },
     Undo {
-        way: Way,
         tries: u32,
         again: Option<(Instant, PendingUndo)>,
     },
@@ -138,7 +136,7 @@ impl Cleanup {
                 jobs,
                 worker,
                 releases: Backlogs::new(RELEASES_AT_ONCE),
-                undos: Backlogs::new(AT_ONCE),
+                undos: Backlog::default(),
             },
         )
     }
@@ -209,10 +207,7 @@ impl CleanupTask {
                         let way = self.worker.way_of_release(&job);
                         self.releases.push(clock.now(), way, job);
                     }
-                    Some(CleanupJob::Undo(job)) => {
-                        let way = CleanupWorker::way_of_undos();
-                        self.undos.push(clock.now(), way, job);
-                    }
+                    Some(CleanupJob::Undo(job)) => self.undos.push(clock.now(), job),
                     None => is_open = false,
                 },
                 () = wake => {}
@@ -234,8 +229,8 @@ impl CleanupTask {
         while let Some((way, attempt)) = self.releases.next(now) {
             working.spawn(clock.stoppable(self.worker.clone().release(way, attempt)));
         }
-        while let Some((way, attempt)) = self.undos.next(now) {
-            working.spawn(clock.stoppable(self.worker.clone().undo(way, attempt)));
+        while let Some(attempt) = self.undos.next(now, AT_ONCE) {
+            working.spawn(clock.stoppable(self.worker.clone().undo(attempt)));
         }
         // No request waits for what is not sent yet for longer than one command may take.
         if let Some(since) = now.checked_sub(*command_timeout) {
@@ -269,19 +264,18 @@ impl CleanupTask {
                 let now = self.worker.clock.now();
                 for undo in undos {
                     self.worker.pending.add_one();
-                    let way = CleanupWorker::way_of_undos();
-                    self.undos.push(now, way, undo);
+                    self.undos.push(now, undo);
                 }
                 if is_done {
                     self.worker.pending.finish_one();
                 }
             }
-            AttemptEnd::Undo { way, tries, again } => {
-                if again.is_none() {
-                    self.worker.pending.finish_one();
+            AttemptEnd::Undo { tries, again } => {
+                self.undos.finish(tries, again.is_none());
+                match again {
+                    Some((at, job)) => self.undos.repeat(tries, at, job),
+                    None => self.worker.pending.finish_one(),
                 }
-                let again = again.map(|(at, job)| (at, CleanupWorker::way_of_undos(), job));
-                self.undos.finish(&way, tries, again);
             }
         }
     }
@@ -289,17 +283,8 @@ impl CleanupTask {
 
 impl CleanupWorker {
     fn way_of_release(&self, job: &PendingRelease) -> Way {
-        self.way(job.requests.iter().map(|request| &request.claim.key))
-    }
-
-    /// Undos have one backlog, whatever they go over.
-    fn way_of_undos() -> Way {
-        [].into()
-    }
-
-    fn way<'k>(&self, keys: impl IntoIterator<Item = &'k LockKey>) -> Way {
-        let links = keys.into_iter().map(|key| self.store.link_of(key));
-        let links: BTreeSet<Link> = links.collect();
+        let keys = job.requests.iter().map(|request| &request.claim.key);
+        let links: BTreeSet<Link> = keys.map(|key| self.store.link_of(key)).collect();
         links.into_iter().collect()
     }
 
@@ -382,7 +367,7 @@ impl CleanupWorker {
         (now < job.expires).then_some((again, job))
     }
 
-    async fn undo(self, way: Way, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
+    async fn undo(self, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
         let JobAttempt { tries, mut job } = attempt;
         let late = job.pending_outcome;
         let sent = self.clock.now();
@@ -409,7 +394,6 @@ impl CleanupWorker {
             }
         };
         AttemptEnd::Undo {
-            way,
             tries,
             again: again.map(|at| (at, job)),
         }

@@ -15,6 +15,16 @@ use crate::store::{KEYS, RedisStore};
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
+/// How a request goes on when programs without a queue had their turns.
+struct TurnsTaken {
+    /// The hold that it still replaces.
+    instead_of: Option<Owner>,
+    /// From when its own command's time counts.
+    sent: Instant,
+    /// Such a program may have the key first.
+    is_after_others: bool,
+}
+
 impl RedisStore {
     pub(crate) async fn acquire_one(
         &self,
@@ -23,7 +33,11 @@ impl RedisStore {
     ) -> Result<Answer<Acquired>, Failure> {
         let key = &request.claim.key;
         self.subscribe_view(key);
-        let (instead_of, sent, is_after_others) = self.take_turns(request, until).await?;
+        let TurnsTaken {
+            instead_of,
+            sent,
+            is_after_others,
+        } = self.take_turns(request, until).await?;
         let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
@@ -80,13 +94,8 @@ impl RedisStore {
         self.confirm_if_granted(request, answer, by).await
     }
 
-    /// Lets programs without a queue have their turns at the key. The hold that the request still
-    /// replaces, the time, and whether others come first.
-    async fn take_turns(
-        &self,
-        request: &Acquire,
-        until: Instant,
-    ) -> Result<(Option<Owner>, Instant, bool), Failure> {
+    /// Lets programs without a queue have their turns at the key.
+    async fn take_turns(&self, request: &Acquire, until: Instant) -> Result<TurnsTaken, Failure> {
         let (key, now) = (&request.claim.key, self.clock.now());
         let mut instead_of = request.instead_of;
         if self.is_shared(key) {
@@ -110,7 +119,11 @@ impl RedisStore {
         if is_after_others {
             sent = self.clock.now();
         }
-        Ok((instead_of, sent, is_after_others))
+        Ok(TurnsTaken {
+            instead_of,
+            sent,
+            is_after_others,
+        })
     }
 
     fn acquire_script(

@@ -30,7 +30,7 @@ impl RedisStore {
                 .await;
         }
         let reply: Reply<Vec<Value>> = self
-            .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
+            .run_script(by, &scripts::ACQUIRE_ALL, keys, |command| {
                 command
                     .arg(millis(first.lease))
                     .arg(first.tokens)

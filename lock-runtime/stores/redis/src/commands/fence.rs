@@ -13,7 +13,7 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Fenced>, Failure> {
         let reply: Reply<Option<String>> = self
-            .one(by, &scripts::FENCE, &claim.key, |command| {
+            .run_on_lock(by, &scripts::FENCE, &claim.key, |command| {
                 command.text(claim.owner).arg(permits(claim.permits));
             })
             .await?;

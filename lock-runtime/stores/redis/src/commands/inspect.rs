@@ -13,7 +13,9 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Option<LockFound>>, Failure> {
         type InspectReply = (Option<Vec<u8>>, i64, usize, usize, u32, u32);
-        let reply: Reply<InspectReply> = self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
+        let reply: Reply<InspectReply> = self
+            .run_on_lock(by, &scripts::INSPECT, &key, |_| ())
+            .await?;
         Ok(reply.map(|value| {
             let (holder, pttl, waiting, holders, count, of) = value.ok()?;
             let mut found = LockFound::free(waiting);
@@ -30,7 +32,9 @@ impl RedisStore {
         key: LockKey,
         by: Instant,
     ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
-        let reply: Reply<Vec<Vec<u8>>> = self.one(by, &scripts::HOLDERS, &key, |_| ()).await?;
+        let reply: Reply<Vec<Vec<u8>>> = self
+            .run_on_lock(by, &scripts::HOLDERS, &key, |_| ())
+            .await?;
         let found = |value: &Vec<u8>| FoundHolder::parse(value);
         Ok(reply.map(|value| Some(value.ok()?.iter().map(found).collect())))
     }

@@ -112,7 +112,7 @@ impl RedisStore {
     ) -> Result<Answer<Released>, Failure> {
         let channel = end.tell.then(|| self.namespace.freed(&end.key));
         let reply: Reply<i64> = self
-            .script(by, &scripts::QUORUM_END, once(&end.key), |command| {
+            .run_script(by, &scripts::QUORUM_END, once(&end.key), |command| {
                 command
                     .arg(end.owner.to_string())
                     .arg(millis(end.keep))

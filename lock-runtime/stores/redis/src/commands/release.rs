@@ -168,7 +168,7 @@ impl RedisStore {
         key: &LockKey,
         arguments: impl FnOnce(&mut Command),
     ) -> Result<Reply<i64>, Failure> {
-        let reply: Reply<i64> = self.one(by, script, key, arguments).await?;
+        let reply: Reply<i64> = self.run_on_lock(by, script, key, arguments).await?;
         if let Ok(reply) = reply.value {
             self.serve_the_rest(key, reply, by).await;
         }

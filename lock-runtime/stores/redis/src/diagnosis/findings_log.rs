@@ -54,7 +54,6 @@ impl FindingsLog {
     }
 }
 
-/// The health of a server that does not answer.
 pub(crate) fn no_answer(address: &str, reason: String) -> ServerHealth {
     let mut server = ServerHealth::new(address.to_owned());
     server.findings.push(Finding::no_answer(reason));

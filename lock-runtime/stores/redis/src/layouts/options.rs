@@ -23,7 +23,6 @@ pub(crate) struct LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// Takes the options of the layout out of a URL.
     pub(crate) fn take(layout: Layout, url: &str) -> Result<(String, Self), ConfigError> {
         let mut options = Self {
             unit: TimeUnit::default(),

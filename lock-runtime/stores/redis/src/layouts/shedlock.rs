@@ -23,9 +23,6 @@ pub(super) fn channels(prefix: &Namespace, environment: &Namespace) -> Prefix {
     }
 }
 
-/// Of a key that stays taken after its release.
-const KEPT: &str = ":kept";
-
 /// Locks in the layout of ShedLock.
 #[derive(Debug)]
 pub(crate) struct ShedLock {
@@ -65,19 +62,7 @@ impl TextLayout for ShedLock {
     }
 
     fn holder(&self, text: &str) -> FoundHolder {
-        let (rest, kept) = match text.strip_suffix(KEPT) {
-            Some(rest) => (rest, true),
-            None => (text, false),
-        };
-        let owner = rest.rsplit_once(':').and_then(|(_, who)| Owner::parse(who));
-        match owner {
-            Some(owner) => FoundHolder::Owner {
-                owner,
-                kept,
-                permits: None,
-            },
-            None => FoundHolder::Foreign(foreign_name(text)),
-        }
+        FoundHolder::of_shedlock(text).unwrap_or_else(|| FoundHolder::Foreign(foreign_name(text)))
     }
 
     fn rounds_up(&self) -> Duration {
@@ -147,7 +132,7 @@ mod tests {
             host: String::new(),
         };
         let owner = Owner::new(ClientId(7), 42);
-        for (end, kept) in [("", false), (KEPT, true)] {
+        for (end, kept) in [("", false), (":kept", true)] {
             let text = format!("ADDED:2026-11-26T10:59:28.510Z@h:1:{owner}{end}");
             let found = FoundHolder::Owner {
                 owner,

@@ -56,7 +56,6 @@ pub(crate) trait TextLayout: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// The holder that a text tells of.
     fn holder(&self, text: &str) -> FoundHolder;
 
     /// How much longer than its lease a lock may last.

@@ -24,10 +24,6 @@ const LONGEST_HOST: usize = 64;
 /// native layout. If less time is left, it waits for half of it.
 const WAITS_FOR_ROW: Duration = Duration::from_millis(200);
 
-/// What follows the owner if the lock stays taken after its release.
-const KEPT: &str = ":kept";
-
-/// Locks in ShedLock's table.
 pub(crate) struct ShedLockTable {
     store: Arc<PostgresStore>,
     /// What stands before the owner, where ShedLock writes its host.
@@ -50,24 +46,11 @@ impl ShedLockTable {
     }
 
     fn holder(&self, locked_by: &str) -> FoundHolder {
-        let (rest, kept) = match locked_by.strip_suffix(KEPT) {
-            Some(rest) => (rest, true),
-            None => (locked_by, false),
-        };
-        let owner = rest
-            .rsplit_once(':')
-            .and_then(|(_, owner)| Owner::parse(owner));
-        if let Some(owner) = owner {
-            return FoundHolder::Owner {
-                owner,
-                kept,
-                permits: None,
-            };
-        }
-        let host = escaped(locked_by);
-        let found = FoundHolder::Foreign(format!("ShedLock on {host}"));
-        self.names.note(&found);
-        found
+        FoundHolder::of_shedlock(locked_by).unwrap_or_else(|| {
+            let found = FoundHolder::Foreign(format!("ShedLock on {}", escaped(locked_by)));
+            self.names.note(&found);
+            found
+        })
     }
 
     /// For how many milliseconds a statement waits for a row. Not 0, which would be for ever.
