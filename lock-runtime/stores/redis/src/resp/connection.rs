@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -265,7 +265,7 @@ impl Future for PendingReply<'_> {
                     if queue.gathers != Some(here) {
                         queue.gathers = Some(here);
                         this.writes = true;
-                        give_way(cx);
+                        cx.waker().wake_by_ref();
                     }
                     let wakes = limits.is_some_and(|limits| queue.hurry_look(limits));
                     drop(queue);
@@ -305,12 +305,6 @@ impl Drop for PendingReply<'_> {
             }
         }
     }
-}
-
-/// Has the caller polled again when its thread has polled all tasks that are ready, those included
-/// that another thread wakes now. Outside of tokio's runtimes, at once.
-fn give_way(cx: &mut Context<'_>) {
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 /// Tells this thread from others.
