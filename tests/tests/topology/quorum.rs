@@ -174,6 +174,13 @@ async fn a_server_that_stands_still_costs_no_time() {
     drop(renewed);
     until_gone(&quorum, "k").await;
     until_gone(&quorum, "renewed").await;
+    // With the servers gone, a client would wait for its last ends as long as for a command.
+    for client in [one, two] {
+        let end = client.shutdown(FOR_EVER);
+        tokio::time::timeout(Duration::from_secs(60), end)
+            .await
+            .unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,7 +22,7 @@ const FORGETS_LOOKS: Duration = Duration::from_secs(10);
 const ACQUIRE: &str =
     "SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it";
 /// NULL if the first way went.
-const ACQUIRE_PLAIN: &str = "SELECT CASE WHEN NOT lock_store.acquire_first($1, $2, $5, $11) \
+const ACQUIRE_PLAIN: &str = "SELECT CASE WHEN lock_store.acquire_first($1, $2, $5, $11) IS NOT TRUE \
      THEN lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) END AS it";
 
 impl Batched for Acquire {
@@ -111,7 +111,9 @@ impl PostgresStore {
         let read = |row: Values<'_>| {
             Ok(match row.get("it")? {
                 Some(it) => self.acquired(it, &request),
-                None => (Acquired::Granted(Granted::new(None, 0)), Told::new()),
+                None if is_plain => (Acquired::Granted(Granted::new(None, 0)), Told::new()),
+                // No answer at all.
+                None => self.acquired(row.get("it")?, &request),
             })
         };
         let none = || (Acquired::busy(None, false), Told::new());

@@ -15,7 +15,7 @@ use crate::together::Together;
 
 const RELEASE: &str = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
 /// NULL if the first way went.
-const RELEASE_PLAIN: &str = "SELECT CASE WHEN NOT lock_store.release_first($1, $2) \
+const RELEASE_PLAIN: &str = "SELECT CASE WHEN lock_store.release_first($1, $2) IS NOT TRUE \
      THEN lock_store.release($1, $2, $3, $4, $5) END AS it";
 
 impl Batched for Release {
@@ -35,9 +35,10 @@ impl Batched for Release {
             params.push(Param::long(micros(request.keep)));
             let is_plain = request.claim.permits.is_none() && request.keep.is_zero();
             let statement = Statement::new(if is_plain { RELEASE_PLAIN } else { RELEASE }, params);
+            let read = if is_plain { ended_first } else { ended };
             let none = || (Released::NotHeld, Told::new());
             let answer = store
-                .call(by, statement.for_many(), one(ended, none))
+                .call(by, statement.for_many(), one(read, none))
                 .await?;
             let released = store.notify_all_now(answer, by).await;
             return Ok(released.map(|released| vec![released]));
@@ -274,10 +275,16 @@ impl PostgresStore {
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {
-    Ok(match row.get::<Option<EndFields>>("it")? {
-        Some(it) => (Released::of(it.was_held == Some(true)), it.granted),
-        None => (Released::of(true), Told::new()),
-    })
+    let it: EndFields = row.get("it")?;
+    Ok((Released::of(it.was_held == Some(true)), it.granted))
+}
+
+/// The same of a statement that may have gone the first way.
+fn ended_first(row: Values<'_>) -> Read<(Released, Told)> {
+    match row.get::<Option<EndFields>>("it")? {
+        Some(_) => ended(row),
+        None => Ok((Released::of(true), Told::new())),
+    }
 }
 
 /// The request that a row of a batch is about.

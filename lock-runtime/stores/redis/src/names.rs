@@ -48,7 +48,6 @@ pub(crate) struct GrantChannels<'n> {
 }
 
 /// A namespace is followed by `:` unless it is empty.
-/// A namespace is followed by `:` unless it is empty.
 impl Pieces for &Namespace {
     #[inline]
     fn pieces(&self, mut put: impl FnMut(&[u8])) {

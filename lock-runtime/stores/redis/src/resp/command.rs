@@ -167,13 +167,11 @@ impl Command {
         self.bytes.extend_from_slice(rest.unwrap_or_default());
     }
 
-    /// Where the argument of this number begins, if it is one of the first.
+    /// Where the argument of this number begins, if it is one of the first, and not another
+    /// command's.
     fn place(&self, argument: usize) -> Option<usize> {
-        let place = self
-            .places
-            .get(argument)
-            .filter(|_| argument < self.arguments);
-        place.map(|place| usize::from(*place))
+        let place = usize::from(*self.places.get(argument)?);
+        (argument == 0 || place > 0).then_some(place)
     }
 
     /// Of a call with this many keys and arguments that others may have too. None if it is long.
@@ -307,5 +305,8 @@ mod tests {
             out,
             b"*4\r\n$4\r\nEVAL\r\n$4\r\ncode\r\n$4\r\na\r\nb\r\n$0\r\n\r\n"
         );
+        // Where its parts begin is not known, so that it is merged with no other.
+        command.mark_mergeable_release(1, 0, 0);
+        assert!(!command.may_be_merged());
     }
 }
