@@ -1,12 +1,12 @@
-//! The first ways, for what is common: what others do at the same time, and what is waited for.
+//! The functions for the common case: what others do meanwhile, and which commits are waited for.
 
-use lock_testkit::PostgresServer;
+use lock_testkit::{PostgresServer, eventually};
 use tokio_postgres::Client;
 
 use crate::client;
 use crate::crowd::await_row_lock;
 
-/// Its end is far away.
+/// In 2096.
 const DEADLINE: &str = "4000000000000000";
 
 /// A session with an open transaction, in which this is done.
@@ -29,6 +29,26 @@ fn take(lease: &str) -> String {
 fn give_back() -> String {
     let owner = owner(7);
     format!("SELECT lock_store.release_first('lock:k', {owner})")
+}
+
+#[tokio::test]
+async fn a_plain_cycle_calls_them_and_no_other_function_of_locks() {
+    let server = PostgresServer::start().await;
+    server.run("ALTER SYSTEM SET track_functions = 'pl'").await;
+    server.restart().await;
+    let client = client(&server.app_url()).await;
+    client.lock("k").run(async {}).await.unwrap();
+    let calls = async |names: &str| {
+        let calls = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_user_functions";
+        let query = format!("{calls} WHERE funcname IN ({names})");
+        server.number(&query).await
+    };
+    // A session counts in its own time.
+    eventually("both are counted", async || {
+        calls("'acquire_first', 'release_first'").await == 2
+    })
+    .await;
+    assert_eq!(calls("'acquire', 'release'").await, 0);
 }
 
 /// The row is not there yet, and it is not yet gone: the end of the other's transaction decides.

@@ -200,6 +200,7 @@ async fn a_hold_at_a_leader_that_was_replaced_is_lost_before_another_gets_it() {
         "it does not know that it was replaced"
     );
     drop(guard);
+    // Before the member that comes back may bring about an election.
     next.release().await.unwrap();
     network.rejoin(2);
     servers.until_serving().await;

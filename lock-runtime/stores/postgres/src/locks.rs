@@ -14,7 +14,7 @@ use crate::store::{PostgresStore, one};
 use crate::together::Together;
 
 const RELEASE: &str = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
-/// NULL if the first way went.
+/// NULL if `release_first` ended the hold.
 const RELEASE_PLAIN: &str = "SELECT CASE WHEN lock_store.release_first($1, $2) IS NOT TRUE \
      THEN lock_store.release($1, $2, $3, $4, $5) END AS it";
 
@@ -279,7 +279,7 @@ fn ended(row: Values<'_>) -> Read<(Released, Told)> {
     Ok((Released::of(it.was_held == Some(true)), it.granted))
 }
 
-/// The same of a statement that may have gone the first way.
+/// The same of a statement that is NULL if `release_first` ended the hold.
 fn ended_first(row: Values<'_>) -> Read<(Released, Told)> {
     match row.get::<Option<EndFields>>("it")? {
         Some(_) => ended(row),
