@@ -22,7 +22,8 @@ const FORGETS_LOOKS: Duration = Duration::from_secs(10);
 const ACQUIRE: &str =
     "SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it";
 /// NULL if `acquire_first` got the lock.
-const ACQUIRE_PLAIN: &str = "SELECT CASE WHEN lock_store.acquire_first($1, $2, $5, $11) IS NOT TRUE \
+const ACQUIRE_PLAIN: &str = "SELECT CASE \
+     WHEN lock_store.acquire_first($1, $2, $5, $11) IS NOT TRUE \
      THEN lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) END AS it";
 
 impl Batched for Acquire {
