@@ -72,6 +72,12 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// How many times as long a lease lasts that a busy machine is to renew in time. Servers that
+    /// take much of a processor themselves stand still for longer.
+    fn patience(&self) -> u32 {
+        1
+    }
+
     /// The server stands still: connections stay open, and nothing is answered. False: it can't be
     /// paused, or has no server.
     fn pause(&self) -> bool {
@@ -148,6 +154,12 @@ impl Backend {
     pub fn check_rest(&self, rest: Option<Duration>, is_right: impl Fn(Duration) -> bool) {
         let right = rest.map_or(!self.tells_rest(), is_right);
         assert!(right, "the rest of the lease: {rest:?}");
+    }
+
+    /// A lease that is renewed here in time, where other stores renew this one.
+    #[must_use]
+    pub fn renewable(&self, lease: Duration) -> Duration {
+        lease * self.patience()
     }
 
     /// Waits until the store is empty.

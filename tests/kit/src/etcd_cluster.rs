@@ -455,6 +455,10 @@ impl StoreUnderTest for EtcdCluster {
         lock_store_etcd::open(&url, context, &access).expect("a good URL")
     }
 
+    fn patience(&self) -> u32 {
+        3
+    }
+
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(async { self.locks().await.len() })
     }

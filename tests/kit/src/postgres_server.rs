@@ -410,6 +410,10 @@ impl StoreUnderTest for PostgresServer {
         lock_store_postgres::open(&self.app_url(), context, &access).expect("a good URL")
     }
 
+    fn patience(&self) -> u32 {
+        3
+    }
+
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(self.number(
             "SELECT (SELECT count(*) FROM lock_store.hold

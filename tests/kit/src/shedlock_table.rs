@@ -59,6 +59,10 @@ impl StoreUnderTest for ShedlockTable {
         lock_store_postgres::open(&self.0.app_url(), context, &access).expect("a good URL")
     }
 
+    fn patience(&self) -> u32 {
+        3
+    }
+
     /// A row stays when its lock has ended.
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(self.0.number(

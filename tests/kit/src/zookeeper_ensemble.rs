@@ -36,8 +36,11 @@ const NETTY: [&str; 2] = [
 
 /// The servers' unit of time, in milliseconds.
 const TICK: u64 = 500;
-/// After this many of them without a word from the others, a member knows that they are gone.
-const PATIENCE: u32 = 4;
+/// After this many of them without a word from the others, a member knows that they are gone: more
+/// than a busy machine lets a JVM stand still, since an election would end what a test is about.
+const PATIENCE: u32 = 20;
+/// The same where a test wants them to know.
+const QUICK: u32 = 4;
 /// The messages from client to client.
 const MAIL: &str = "%mail";
 /// Who has the least rights, where there are users.
@@ -107,7 +110,7 @@ impl Member {
         fs::create_dir_all(&data).expect("the folder is this user's");
         fs::write(data.join("myid"), number.to_string()).expect("its number");
         let text = format!(
-            "tickTime={TICK}\ninitLimit=20\nsyncLimit={patience}\ndataDir={}\nclientPort={}\n\
+            "tickTime={TICK}\ninitLimit=60\nsyncLimit={patience}\ndataDir={}\nclientPort={}\n\
              clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
              maxSessionTimeout=120000\n4lw.commands.whitelist=srvr\n{peers}{more}",
             data.display(),
@@ -179,26 +182,37 @@ impl ZooKeeperEnsemble {
         Self::of(3, "", &[]).await
     }
 
+    /// An ensemble of three, which see within two seconds that one of them stands still.
+    pub async fn three_quick() -> Self {
+        let members = (0..3).map(|_| Member::new(classpath())).collect();
+        Self::begin(Self::spawned(members, "", &[], QUICK), false).await
+    }
+
     /// This number of members, with more lines in their configurations and more arguments for Java.
     pub async fn of(members: usize, more: &str, arguments: &[String]) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
-        Self::begin(Self::spawned(members, more, arguments), false).await
+        Self::begin(Self::spawned(members, more, arguments, PATIENCE), false).await
     }
 
-    /// So many members, whose chroots belong to a user: clients may create, read, write and delete
+    /// This number of members, whose chroots belong to a user: clients may create, read, write and delete
     /// there, others nothing.
     pub async fn with_user(members: usize) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
-        Self::begin(Self::spawned(members, "", &[]), true).await
+        Self::begin(Self::spawned(members, "", &[], PATIENCE), true).await
     }
 
     /// One server of this class path.
     pub async fn one_of(classpath: &str) -> Self {
         let member = Member::new(classpath.to_owned());
-        Self::begin(Self::spawned(vec![member], "", &[]), false).await
+        Self::begin(Self::spawned(vec![member], "", &[], PATIENCE), false).await
     }
 
-    fn spawned(members: Vec<Member>, more: &str, arguments: &[String]) -> Vec<Member> {
+    fn spawned(
+        members: Vec<Member>,
+        more: &str,
+        arguments: &[String],
+        patience: u32,
+    ) -> Vec<Member> {
         let peers: String = match members.len() {
             1 => String::new(),
             _ => {
@@ -207,7 +221,7 @@ impl ZooKeeperEnsemble {
             }
         };
         for (at, member) in members.iter().enumerate() {
-            member.configure(at + 1, &peers, more, PATIENCE);
+            member.configure(at + 1, &peers, more, patience);
             member.spawn(arguments);
         }
         members
@@ -226,7 +240,7 @@ impl ZooKeeperEnsemble {
                 false => known[&(at, to)].clone(),
             };
             let peers: String = (0..members.len()).map(|to| peer(to, &seen(to))).collect();
-            let patience = if at == patient { 120 } else { PATIENCE };
+            let patience = if at == patient { 120 } else { QUICK };
             member.configure(at + 1, &peers, "", patience);
             member.spawn(&[]);
         }
@@ -414,6 +428,10 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         let access = lock_store::Access::default();
         let url = self.url("?tick=500ms&session=120s");
         lock_store_zookeeper::open(&url, context, &access).expect("a good URL")
+    }
+
+    fn patience(&self) -> u32 {
+        3
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

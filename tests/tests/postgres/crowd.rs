@@ -58,6 +58,9 @@ async fn a_crowd_of_readers_gets_in_when_the_writer_leaves_and_nothing_fails() {
         crowd.spawn(async move { read.acquire().await });
     }
     eventually("all of them wait", async || {
+        if let Some(ended) = crowd.try_join_next() {
+            panic!("it waits no more: {:?}", ended.unwrap());
+        }
         server.number("SELECT count(*) FROM lock_store.place").await == MANY
     })
     .await;

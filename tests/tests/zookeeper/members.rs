@@ -52,7 +52,7 @@ async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
 
 #[tokio::test]
 async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_holder() {
-    let servers = ZooKeeperEnsemble::three().await;
+    let servers = ZooKeeperEnsemble::three_quick().await;
     let url = servers.url("?tick=500ms");
     let (a, b) = (client(&url).await, client(&url).await);
     let guard = a.lock("k").acquire().await.unwrap();

@@ -103,15 +103,11 @@ async fn on_lost_continue_lets_the_body_finish_and_returns_its_result(store: Bac
 
 async fn a_renewed_lease_lasts_as_long_as_the_body(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let guard = a
-        .lock("k")
-        .lease(8 * SHORT)
-        .renew(true)
-        .acquire()
-        .await
-        .unwrap();
+    let pause = store.renewable(SHORT);
+    let guard = a.lock("k").lease(8 * pause).renew(true);
+    let guard = guard.acquire().await.unwrap();
     for _ in 0..20 {
-        tokio::time::sleep(SHORT).await;
+        tokio::time::sleep(pause).await;
         assert!(guard.is_held());
         assert!(b.lock("k").try_acquire().await.unwrap().is_none());
     }
@@ -120,15 +116,16 @@ async fn a_renewed_lease_lasts_as_long_as_the_body(store: Backend) {
 
 async fn max_hold_ends_a_renewed_hold_and_frees_the_lock(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
+    let pause = store.renewable(SHORT);
     let request = a
         .lock("k")
-        .lease(20 * SHORT)
+        .lease(20 * pause)
         .renew(true)
-        .max_hold(30 * SHORT);
+        .max_hold(30 * pause);
     let started = std::time::Instant::now();
     let lost = request.run(std::future::pending::<()>()).await;
     assert_eq!(lost_by(lost), LostReason::MaxHold);
-    assert!(started.elapsed() > 25 * SHORT, "it was renewed");
+    assert!(started.elapsed() > 25 * pause, "it was renewed");
     assert!(b.lock("k").acquire().await.unwrap().is_held());
 }
 
@@ -159,7 +156,8 @@ async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_rene
 ) {
     let (a, b) = (store.client().await, store.client().await);
     let (runs, endless) = endless_body();
-    let request = a.lock("k").lease(10 * SHORT).renew(true);
+    let lease = store.renewable(10 * SHORT);
+    let request = a.lock("k").lease(lease).renew(true);
     let holder = tokio::spawn(request.run(endless));
     runs.await.unwrap();
     assert!(b.inspect("k").await.unwrap().holder.is_some());

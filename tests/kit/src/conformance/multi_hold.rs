@@ -74,11 +74,12 @@ fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
 async fn all_are_renewed_as_long_as_the_body_runs(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |client, request, gathered| {
-        let request = request.lease(10 * SHORT).renew(true);
+        let pause = store.renewable(SHORT);
+        let request = request.lease(10 * pause).renew(true);
         let guard = acquire(&other, request, gathered).await;
         assert_eq!(client.health().await.unwrap().held, 1);
         for _ in 0..25 {
-            tokio::time::sleep(SHORT).await;
+            tokio::time::sleep(pause).await;
             assert!(guard.is_held());
             for key in ["a", "b", "c"] {
                 let taken = other.lock(key).try_acquire().await.unwrap().is_none();
@@ -173,11 +174,12 @@ async fn a_body_that_goes_on_after_the_loss_keeps_the_others(store: Backend) {
 async fn max_hold_ends_all(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |_, request, gathered| {
-        let request = request.lease(20 * SHORT).renew(true).max_hold(30 * SHORT);
+        let pause = store.renewable(SHORT);
+        let request = request.lease(20 * pause).renew(true).max_hold(30 * pause);
         let started = Instant::now();
         let guard = acquire(&other, request, gathered).await;
         guard.lost().await;
-        assert!(started.elapsed() > 25 * SHORT, "it was renewed");
+        assert!(started.elapsed() > 25 * pause, "it was renewed");
         assert_eq!(lost_by(guard.release().await), LostReason::MaxHold);
         for key in ["a", "b", "c"] {
             drop(other.lock(key).acquire().await.unwrap());

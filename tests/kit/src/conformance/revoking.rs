@@ -128,7 +128,7 @@ async fn a_permit_can_be_revoked_by_the_name_of_its_client(store: Backend) {
 
 async fn what_goes_on_after_its_revocation_keeps_the_lock_until_it_ends(store: Backend) {
     let (holder, other) = (named(&store, "a:1").await, store.client().await);
-    let lease = Duration::from_millis(1500);
+    let lease = store.renewable(Duration::from_millis(1500));
     let lock = holder.lock("k").lease(lease).renew(true);
     let (ends, ended) = tokio::sync::oneshot::channel::<()>();
     let goes_on = Arc::new(AtomicBool::new(true));

@@ -231,7 +231,8 @@ async fn dead_and_live(store: &Backend, lease: Duration) -> (Guard, Guard) {
     let (a, b) = (store.client().await, store.client().await);
     // It will be neither released nor renewed.
     let dead = read(&a).lease(lease).acquire().await.unwrap();
-    let live = read(&b).lease(lease).renew(true).acquire().await.unwrap();
+    let live = read(&b).lease(store.renewable(lease)).renew(true);
+    let live = live.acquire().await.unwrap();
     (dead, live)
 }
 
@@ -267,7 +268,7 @@ async fn a_live_reader_holds_a_writer_up_after_a_dead_one_has_vanished(store: Ba
     })
     .await;
     // It renews only its own lease.
-    tokio::time::sleep(OF_THE_DEAD * 2).await;
+    tokio::time::sleep(store.renewable(OF_THE_DEAD) * 2).await;
     assert!(live.is_held(), "it is renewed");
     assert!(!writer.is_finished(), "a reader is there");
     assert_eq!(c.inspect("k").await.unwrap().holders, 1);
@@ -309,7 +310,7 @@ async fn a_writer_waits_for_the_longest_of_the_leases_of_dead_readers(store: Bac
 
 async fn readers_are_renewed_each_by_itself(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let lease = Duration::from_millis(1200);
+    let lease = store.renewable(Duration::from_millis(1200));
     let mut readers = Vec::new();
     for number in 0..50 {
         let client = if number % 2 == 0 { &a } else { &b };
@@ -385,7 +386,7 @@ async fn a_waiting_writer_whose_client_is_gone_holds_no_reader_up(store: Backend
 
 async fn read_and_write_inside_write_share_the_hold(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let lease = Duration::from_millis(1200);
+    let lease = store.renewable(Duration::from_millis(1200));
     let outer = write(&a).lease(lease).renew(true).fenced();
     let outer = outer.acquire().await.unwrap();
     let nested = async {
@@ -514,7 +515,7 @@ async fn a_downgrade_lets_readers_in_and_no_writer_between(store: Backend) {
         store.client().await,
         store.client().await,
     );
-    let lease = Duration::from_millis(1500);
+    let lease = store.renewable(Duration::from_millis(1500));
     let guard = write(&a).lease(lease).renew(true).fenced();
     let guard = guard.acquire().await.unwrap();
     let token = guard.fencing_token();
@@ -662,7 +663,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
             b.inspect("k").await.unwrap().holder.is_none()
         })
         .await;
-        let renewed = request.lease(6 * brief).renew(true);
+        let renewed = request.lease(store.renewable(6 * brief)).renew(true);
         let (runs, endless) = endless_body();
         let body = tokio::spawn(renewed.run(endless));
         runs.await.unwrap();
@@ -679,7 +680,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
     assert!(matches!(body.await, Err(LockError::Lost { .. })));
     assert!(lasting.is_held());
     // A lease that a busy machine renews in time.
-    let lease = 4 * brief;
+    let lease = store.renewable(4 * brief);
     let max = write(&a).lease(lease).renew(true).max_hold(2 * lease);
     drop(lasting);
     let body = max.run(std::future::pending::<()>()).await;

@@ -208,7 +208,7 @@ async fn any_future_dropped_after_any_number_of_polls_leaves_nothing(store: Back
 
 async fn a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_one(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let lease = Duration::from_millis(900);
+    let lease = store.renewable(Duration::from_millis(900));
     for again in [true, false] {
         for polls in 0.. {
             let guard = write(&a).lease(lease).renew(true);
@@ -218,7 +218,8 @@ async fn a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_o
             if again {
                 assert!(is_busy(write(&b)).await);
                 guard.downgrade().await.unwrap();
-                assert!(!is_busy(read(&b)).await && is_busy(write(&b)).await);
+                assert!(!is_busy(read(&b)).await, "after {polls} polls: {guard:?}");
+                assert!(is_busy(write(&b)).await, "after {polls} polls: {guard:?}");
             } else {
                 tokio::time::sleep(lease + lease / 3).await;
             }

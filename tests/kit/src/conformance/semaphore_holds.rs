@@ -46,7 +46,7 @@ async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(sto
     let from = Instant::now();
     // It will be neither released nor renewed.
     let dead = permits(&a, 3, 4).lease(lease).acquire().await.unwrap();
-    let live = permits(&b, 1, 4).lease(lease).renew(true);
+    let live = permits(&b, 1, 4).lease(store.renewable(lease)).renew(true);
     let live = live.acquire().await.unwrap();
     assert_eq!(c.inspect("k").await.unwrap().holders, 2);
     let waiters = [
@@ -70,7 +70,7 @@ async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(sto
 
 async fn holders_are_renewed_each_by_itself(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let lease = Duration::from_millis(1200);
+    let lease = store.renewable(Duration::from_millis(1200));
     let mut guards = Vec::new();
     for number in 0..50 {
         let client = if number % 2 == 0 { &a } else { &b };
@@ -105,7 +105,8 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
     // If they are taken away by force, each learns of it at its next renewal.
     let mut bodies = JoinSet::new();
     for client in [&a, &b, &c] {
-        let request = permits(client, 1, 3).lease(brief * 5).renew(true);
+        let lease = store.renewable(brief * 5);
+        let request = permits(client, 1, 3).lease(lease).renew(true);
         let (runs, endless) = endless_body();
         bodies.spawn(request.run(endless));
         runs.await.unwrap();
@@ -121,7 +122,7 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
 async fn max_hold_ends_one_hold_and_gives_its_permits_back(store: Backend) {
     let (a, b, _) = three(&store).await;
     // Long enough for a slow server to answer a renewal.
-    let brief = Duration::from_secs(1);
+    let brief = store.renewable(Duration::from_secs(1));
     let other = permits(&b, 1, 2).acquire().await.unwrap();
     let request = permits(&a, 1, 2).lease(brief).renew(true);
     let body = request
@@ -241,7 +242,7 @@ async fn an_operator_sees_the_holders_and_takes_all_permits_back(store: Backend)
 
 async fn a_nested_request_shares_the_permits_and_takes_none(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let lease = Duration::from_millis(1200);
+    let lease = store.renewable(Duration::from_millis(1200));
     let outer = permits(&a, 2, 3).lease(lease).renew(true).fenced();
     let outer = outer.acquire().await.unwrap();
     let nested = async {

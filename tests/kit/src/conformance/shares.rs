@@ -55,7 +55,11 @@ fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
 
 impl Two {
     async fn ask(&self, request: Acquire) -> Acquired {
-        let store = &self.stores[store_of(request.claim.owner)];
+        let owner = request.claim.owner;
+        if request.queue == Queue::Join {
+            self.hears(owner).await;
+        }
+        let store = &self.stores[store_of(owner)];
         store.acquire(request, by()).await.unwrap().value
     }
 
@@ -74,7 +78,6 @@ impl Two {
     }
 
     async fn queue(&self, owner: Owner, share: Option<Permits>) {
-        self.hears(owner).await;
         let reply = self.join(owner, share).await;
         let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
         assert!(queued, "{reply:?}");

@@ -387,7 +387,7 @@ async fn a_kept_key_is_not_handed_off(store: Backend) {
 
 async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
-    let lease = Duration::from_millis(900);
+    let lease = store.renewable(Duration::from_millis(900));
     let first = client
         .lock("k")
         .lease(lease)

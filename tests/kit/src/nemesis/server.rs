@@ -132,7 +132,7 @@ impl Server {
             #[cfg(target_os = "linux")]
             Engine::Sqlite => Self::Sqlite(SqliteFile::new()),
             Engine::Etcd => Self::Etcd(EtcdCluster::with_users(3).await),
-            Engine::ZooKeeper => Self::ZooKeeper(ZooKeeperEnsemble::three().await),
+            Engine::ZooKeeper => Self::ZooKeeper(ZooKeeperEnsemble::three_quick().await),
         }
     }
 
