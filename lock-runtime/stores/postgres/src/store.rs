@@ -186,7 +186,11 @@ impl PostgresStore {
         if !self.has_waited.swap(false, Ordering::Relaxed) {
             return;
         }
-        let left = self.call(by, self.leaving(), one(|row| row.grants(), Vec::new));
+        let left = self.call(
+            by,
+            self.leaving(),
+            read_first_row(|row| row.grants(), Vec::new),
+        );
         match left.await {
             Ok(answer) => self.notify_granted_now(answer.value, by).await,
             Err(_) => tracing::debug!("a client's places are left to be suspended"),
@@ -215,7 +219,7 @@ impl PostgresStore {
             };
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
-                let told = one(|row| row.grants(), Vec::new)(&rows)?;
+                let told = read_first_row(|row| row.grants(), Vec::new)(&rows)?;
                 if let Some(hints) = notification(&News::granted(told)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }
@@ -258,8 +262,8 @@ fn is_over(error: &tokio_postgres::Error) -> bool {
     matches!(code, Some(TOO_LATE | "25006"))
 }
 
-/// Reads one row.
-pub(crate) fn one<T>(
+/// Reads the first row; `none` says what it is if there is no row.
+pub(crate) fn read_first_row<T>(
     read: impl Fn(Values<'_>) -> Read<T>,
     none: impl Fn() -> T,
 ) -> impl Fn(&[Row]) -> Read<T> {

@@ -238,7 +238,11 @@ impl Prefix {
 
     /// The prefix of all clients' grant channels in this key's namespace. In a cluster, of those
     /// for the locks of one slot.
-    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey, slot: Option<u16>) -> GrantChannels<'n> {
+    pub(crate) fn channel_prefix<'n>(
+        &'n self,
+        key: &'n LockKey,
+        slot: Option<u16>,
+    ) -> GrantChannels<'n> {
         let namespace = self.of(key);
         GrantChannels { namespace, slot }
     }
@@ -356,7 +360,7 @@ mod tests {
                 let lock = Shown(names.lock).to_string();
                 let own = slot(&lock);
                 assert_eq!(namespace.slot(&key), own);
-                let channel = Shown(namespace.channels(&key, Some(own))).to_string();
+                let channel = Shown(namespace.channel_prefix(&key, Some(own))).to_string();
                 assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
@@ -395,8 +399,8 @@ mod tests {
                     Shown(here.fence).to_string(),
                 ),
                 (
-                    Shown(shop.channels(&own, None)).to_string(),
-                    Shown(client.channels(&of_view, None)).to_string(),
+                    Shown(shop.channel_prefix(&own, None)).to_string(),
+                    Shown(client.channel_prefix(&of_view, None)).to_string(),
                 ),
                 (shop.freed(&own), client.freed(&of_view)),
             ] {

@@ -46,7 +46,7 @@ impl RedisStore {
         let plain = request.claim.permits.is_none() && request.tokens == 0;
         if plain && queue == Queue::Barge && instead_of.is_none() {
             let answer = self.set_if_free(request, by, until).await?;
-            return self.confirm_if_granted(request, answer, by).await;
+            return self.note_and_confirm(request, answer, by).await;
         }
         let by_script = self.acquire_by_script(request, queue, instead_of, by, until);
         Box::pin(by_script).await
@@ -91,7 +91,7 @@ impl RedisStore {
         }
         let acquired = |reply| acquired(reply, request.tokens);
         let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
-        self.confirm_if_granted(request, answer, by).await
+        self.note_and_confirm(request, answer, by).await
     }
 
     /// Lets programs without a queue have their turns at the key.
@@ -139,12 +139,12 @@ impl RedisStore {
             command
                 .arg(millis(request.lease))
                 .arg(mode(queue))
-                .text(self.channels(key))
+                .add_text(self.channel_prefix(key))
                 .arg(millis(QUEUE_TTL))
                 .arg(rest_of_place(request))
-                .text(owner);
+                .add_text(owner);
             match instead_of {
-                Some(owner) => _ = command.text(owner),
+                Some(owner) => _ = command.add_text(owner),
                 None if may_be_merged => command.mark_mergeable_request(owner.request, KEYS, 4),
                 None => command.mark_request(owner.request),
             }
@@ -182,8 +182,8 @@ impl RedisStore {
         until: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
         let mut set = Command::new("SET");
-        set.text(self.namespace.lock(&request.claim.key))
-            .text(request.claim.owner);
+        set.add_text(self.namespace.lock(&request.claim.key))
+            .add_text(request.claim.owner);
         set.arg("NX").arg("PX").arg(millis(request.lease));
         set.mark_request(request.claim.owner.request);
         let set = Request::command(set);
@@ -199,7 +199,7 @@ impl RedisStore {
 
     /// Notes whose turn it is. A grant counts when enough replicas confirm it, if the client asks
     /// for that.
-    async fn confirm_if_granted(
+    async fn note_and_confirm(
         &self,
         request: &Acquire,
         answer: Answer<Acquired>,

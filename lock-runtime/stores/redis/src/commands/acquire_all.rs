@@ -35,9 +35,9 @@ impl RedisStore {
                     .arg(millis(first.lease))
                     .arg(first.tokens)
                     .arg(mode(first.queue))
-                    .text(self.channels(key));
+                    .add_text(self.channel_prefix(key));
                 for request in requests {
-                    command.text(request.claim.owner);
+                    command.add_text(request.claim.owner);
                 }
             })
             .await?;

@@ -14,7 +14,7 @@ impl RedisStore {
     ) -> Result<Answer<Fenced>, Failure> {
         let reply: Reply<Option<String>> = self
             .run_on_lock(by, &scripts::FENCE, &claim.key, |command| {
-                command.text(claim.owner).arg(permits(claim.permits));
+                command.add_text(claim.owner).arg(permits(claim.permits));
             })
             .await?;
         Ok(reply.map(|value| match value {

@@ -44,7 +44,7 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<LatchCounted>, Failure> {
         let count_down = |command: &mut Command| {
-            command.text(self.channels(&call.key));
+            command.add_text(self.channel_prefix(&call.key));
         };
         let script = &scripts::LATCH_COUNT_DOWN;
         let answer = self.count_latch(call, by, script, count_down).await?;

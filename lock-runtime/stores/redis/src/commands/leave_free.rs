@@ -23,7 +23,7 @@ impl RedisStore {
     ) -> Result<Answer<Released>, Failure> {
         let leave = Request::script(self.form(&scripts::LEAVE_FREE), |command| {
             self.name(command, once(key));
-            command.text(owner);
+            command.add_text(owner);
         });
         let leave = leave.patient(Some(patience));
         let left: Reply<i64> = self.call(key, by, &leave).await?;

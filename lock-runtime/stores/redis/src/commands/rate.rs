@@ -21,7 +21,7 @@ impl RedisStore {
         }
         let bucket = self.namespace.bucket(&request.key);
         let take = Request::script(self.form(&scripts::RATE), |command| {
-            command.arg(1).text(bucket);
+            command.arg(1).add_text(bucket);
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });
@@ -37,7 +37,7 @@ impl RedisStore {
     ) -> Result<Answer<Rated>, Failure> {
         let log = self.namespace.pass_log(&request.key);
         let take = Request::script(self.form(&scripts::LIMIT), |command| {
-            command.arg(1).text(log);
+            command.arg(1).add_text(log);
             command.arg(micros(window)).arg(request.burst);
             command.arg(request.tokens).arg(micros(request.wait));
             command.arg(micros(PassLog::share(request.burst, window)));

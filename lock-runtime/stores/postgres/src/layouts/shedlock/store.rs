@@ -15,7 +15,7 @@ use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{KEPT_TRY, PostgresStore, one};
+use crate::store::{KEPT_TRY, PostgresStore, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -196,7 +196,9 @@ impl ShedLockTable {
             Ok(Some(Acquired::Busy(busy)))
         };
         let statement = Statement::new(ACQUIRE, params);
-        let answer = self.call(by, statement, one(read, || None)).await?;
+        let answer = self
+            .call(by, statement, read_first_row(read, || None))
+            .await?;
         match answer.value {
             Some(acquired) => Ok(Answer::new(acquired, answer.link)),
             None => {
@@ -278,7 +280,7 @@ impl Store for ShedLockTable {
             };
             let statement = self.about(INSPECT, &key);
             let none = || Some(LockFound::free(0));
-            self.call(by, statement, one(read, none)).await
+            self.call(by, statement, read_first_row(read, none)).await
         })
     }
 
@@ -308,7 +310,9 @@ impl Store for ShedLockTable {
         Box::pin(async move {
             let statement = Statement::new(PING, Vec::new());
             let read = |row: Values<'_>| row.get("is_standby");
-            let answer = self.call(by, statement, one(read, || false)).await?;
+            let answer = self
+                .call(by, statement, read_first_row(read, || false))
+                .await?;
             match answer.value {
                 false => Ok(answer.map(drop)),
                 true => Err(Failure::without_effect(of_standby(self.store.server()))),
