@@ -137,7 +137,7 @@ pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration
     now > sent + 2 * command_timeout
 }
 
-/// How long a look at a key may take, if its first asker has so much time left. Others share the
+/// How long a look at a key may take, if its first asker has `left` of its time. Others share the
 /// result. So the look is never so short that silence would say nothing about the store.
 pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
     // A store of several servers may answer for most of them at the very end of its time.

@@ -105,7 +105,7 @@ impl ClassicLibrary {
 
     /// Two tasks of the library and one of each of `ours` take one lock over and over, for so long,
     /// with the library's own pauses between two tries or with this one. `ours` share the key
-    /// names; a client that is there twice has two tasks, which pass the lock to each other. `None`
+    /// names; a client that is there twice has two tasks, which hand the lock off to each other. `None`
     /// where the library can't be had, which is printed.
     ///
     /// # Panics

@@ -29,8 +29,8 @@ impl Store for PostgresStore {
 
     fn capabilities(&self) -> Capabilities {
         let mut can = Capabilities::all();
-        // `lock_check` must know the token of the one that holds the lock now, also if it passes
-        // from task to task in one process.
+        // `lock_check` must know the token of the one that holds the lock now, also if it is
+        // handed off from task to task in one process.
         can.token_window = false;
         can.late = Some(self.late + self.connect_timeout + 2 * SLACK);
         can.fails_over = self.pool.settings.route.is_list();

@@ -32,7 +32,7 @@ const HEARD: u64 = 6_000_000_000_000_000;
 const SILENCE: Duration = Duration::from_millis(2100);
 
 impl Stored {
-    /// Makes all stamps in the queue so much older.
+    /// Makes all stamps in the queue older by this many microseconds.
     async fn age(&self, by: i64) {
         let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
             for i = 1, #all, 2 do
