@@ -270,7 +270,7 @@ pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults)
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When to renew a hold for the first time, whose command was sent at `sent`, if it is renewed.
+/// When to renew a new hold for the first time. `None`: it is not renewed. See [`renewal_at`].
 pub(crate) fn first_renewal(
     sent: Instant,
     options: &Resolved,
@@ -280,8 +280,8 @@ pub(crate) fn first_renewal(
     renews.then(|| renewal_at(sent, options.lease, until))
 }
 
-/// When to renew a hold with a lease that a command sent at `sent` has set, and that the store has
-/// perhaps allowed to trust for less.
+/// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If the
+/// store allows trust only until an earlier moment, `until`, after a third of the time to that.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
     let allowed = until.map(|until| until.saturating_duration_since(sent));
     sent + allowed.map_or(lease, |allowed| allowed.min(lease)) / 3
