@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::rules::PassLog;
-use lock_store::{Answer, Failure, Instant, RateRequest, Rated};
+use lock_store::{Answer, Failure, Instant, RateRequest, Rated, micros, nanos};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -59,12 +59,4 @@ fn rated(reply: Reply<(i64, u64, u32)>, time: fn(u64) -> Duration) -> Answer<Rat
         },
     };
     Answer::new(value, reply.link)
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
