@@ -91,7 +91,7 @@ impl RedisStore {
         let keys = requests.clone().map(|request| &request.claim.key);
         Request::script(self.form(&scripts::RELEASE), |command| {
             self.name(command, keys.clone());
-            for key in keys.take(1) {
+            if let Some(key) = keys.clone().next() {
                 command.add_text(self.channel_prefix(key));
             }
             if let (1, Some(one)) = (requests.len(), requests.clone().next())
