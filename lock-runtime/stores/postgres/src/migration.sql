@@ -485,18 +485,19 @@ END $$;
 
 -- The common case of `acquire`, an exclusive lock without tokens that has no row. Who has places
 -- has a row, so nobody is overtaken, and the unique name lets one of several in: the others wait
--- for its commit, and get false. Then, or if it came too late, `acquire` says the rest.
+-- for its commit, and get false. Then `acquire` says the rest. Refused after `deadline`, as there.
 CREATE OR REPLACE FUNCTION lock_store.acquire_first(
     n bytea, o bytea, lease bigint, deadline bigint
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 BEGIN
-    IF clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
-        RETURN false;
-    END IF;
     INSERT INTO hold (name, owner, ends) VALUES (n, o, clock_timestamp() + span(lease))
     ON CONFLICT (name) DO NOTHING;
+    -- It may have waited for another transaction, which was rolled back.
+    IF FOUND AND clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
     RETURN FOUND;
 END $$;
 
@@ -541,9 +542,13 @@ BEGIN
                 last = CASE WHEN fences > 0
                             THEN greatest(old.last + fences, minted) ELSE old.last END,
                 token = CASE WHEN fences > 0 THEN greatest(old.last + fences, minted) END
-            WHERE old.owner IS NULL AND NOT old.special AND clock_timestamp() <= limit_at
+            WHERE old.owner IS NULL AND NOT old.special
             RETURNING old.token INTO minted;
             IF FOUND THEN
+                -- As in `acquire_first`.
+                IF clock_timestamp() > limit_at THEN
+                    RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+                END IF;
                 code := 1;
                 token := minted - fences + 1;
                 RETURN;
