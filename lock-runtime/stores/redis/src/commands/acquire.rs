@@ -189,11 +189,11 @@ impl RedisStore {
         let set = Request::command(set);
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
-        let reply: Reply<bool> = self.call(key, by, &set).await?;
+        let reply: Reply<IsSet> = self.call(key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
-            Ok(true) => Acquired::granted(None),
-            Ok(false) => Acquired::busy(None, false),
+            Ok(IsSet(true)) => Acquired::granted(None),
+            Ok(IsSet(false)) => Acquired::busy(None, false),
         }))
     }
 
@@ -241,6 +241,19 @@ pub(super) fn rest_of_place(request: &Acquire) -> String {
         (None, tokens) => format!("{first_lease}:{wait}:{tokens}"),
         (Some(Permits { count, of }), tokens) => {
             format!("{first_lease}:{wait}:{tokens}:{count}:{of}")
+        }
+    }
+}
+
+/// The reply of `SET NX`. A proxy may send its `OK` as a bulk string.
+#[derive(Debug, PartialEq)]
+struct IsSet(bool);
+
+impl FromRedisValue for IsSet {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::BulkString(text) if text == b"OK" => Ok(Self(true)),
+            value => bool::from_redis_value(value).map(Self),
         }
     }
 }
@@ -301,5 +314,23 @@ fn limit(value: &Value) -> Option<u32> {
     match value {
         Value::Int(limit) => u32::try_from(*limit).ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ok_is_a_grant_as_a_simple_string_and_as_a_bulk_string() {
+        for (reply, is_set) in [
+            (Value::Okay, Some(true)),
+            (Value::BulkString(b"OK".to_vec()), Some(true)),
+            (Value::Nil, Some(false)),
+            (Value::BulkString(b"QUEUED".to_vec()), None),
+        ] {
+            let read = IsSet::from_redis_value(reply.clone()).ok();
+            assert_eq!(read, is_set.map(IsSet), "{reply:?}");
+        }
     }
 }
