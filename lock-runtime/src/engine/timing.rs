@@ -280,8 +280,8 @@ pub(crate) fn first_renewal(
     renews.then(|| renewal_at(sent, options.lease, until))
 }
 
-/// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If the
-/// store allows trust only until an earlier moment, `until`, after a third of the time to that.
+/// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If
+/// the store allows trust only until an earlier moment, `until`, after a third of the time to that.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
     let allowed = until.map(|until| until.saturating_duration_since(sent));
     sent + allowed.map_or(lease, |allowed| allowed.min(lease)) / 3

@@ -3,8 +3,8 @@
 //! The waiters of a key stand in arrival order. Only the first of them asks the store (with `fair`
 //! all ask, and only the first rechecks), so a thousand waiting tasks cost the store no more than
 //! one. While the process has its tenure of the key, a release hands the hold off to the first
-//! willing waiter. A waiter that nobody polls loses its place after some time, and what it was given
-//! goes to the next one.
+//! willing waiter. A waiter that nobody polls loses its place after some time, and what it was
+//! given goes to the next one.
 
 mod handoff;
 pub(super) mod patrol;

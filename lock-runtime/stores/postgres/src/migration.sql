@@ -786,10 +786,10 @@ BEGIN
     RETURN minted;
 END $$;
 
--- The common case of `release`: an exclusive lock without a token, for which nobody waits. Without a
--- token, no `lock_check` has locked the row. If another transaction has, as to add a place, this
--- waits for its end and looks at the row again. With a place the row is `special`: nothing is
--- deleted here, and `release` hands over.
+-- The common case of `release`: an exclusive lock without a token, for which nobody waits. No
+-- `lock_check` has locked its row. If another transaction has, as to add a place, this waits for
+-- that to end and looks at the row again. With a place the row is `special`: nothing is deleted
+-- here, and `release` hands over.
 -- If the lease has at most 30 s left, the commit does not wait for the disk. Then a crash of the
 -- server may bring the hold back, and its lease ends it, as if the holder had crashed. The commit
 -- of the next grant waits until both are on disk.
