@@ -5,7 +5,7 @@ use std::iter::once;
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
-    Owner, Permits, Queue,
+    Owner, Permits, Queue, Replied,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
@@ -26,18 +26,14 @@ struct TurnsTaken {
 }
 
 impl RedisStore {
-    pub(crate) async fn acquire_one(
-        &self,
-        request: &Acquire,
-        until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    pub(crate) async fn acquire_one(&self, request: Acquire, until: Instant) -> Replied<Acquired> {
         let key = &request.claim.key;
         self.subscribe_view(key);
         let TurnsTaken {
             instead_of,
             sent,
             is_after_others,
-        } = self.take_turns(request, until).await?;
+        } = self.take_turns(&request, until).await?;
         let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
@@ -45,10 +41,10 @@ impl RedisStore {
         };
         let plain = request.claim.permits.is_none() && request.tokens == 0;
         if plain && queue == Queue::Barge && instead_of.is_none() {
-            let answer = self.set_if_free(request, by, until).await?;
-            return self.note_and_confirm(request, answer, by).await;
+            let answer = self.set_if_free(&request, by, until).await?;
+            return self.note_and_confirm(&request, answer, by).await;
         }
-        let by_script = self.acquire_by_script(request, queue, instead_of, by, until);
+        let by_script = self.acquire_by_script(&request, queue, instead_of, by, until);
         Box::pin(by_script).await
     }
 
@@ -59,7 +55,7 @@ impl RedisStore {
         instead_of: Option<Owner>,
         mut by: Instant,
         until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         let key = &request.claim.key;
         let script = |may_be_merged| {
             let acquire = self.acquire_script(request, queue, instead_of, may_be_merged);
@@ -180,7 +176,7 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
         until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         let mut set = Command::new("SET");
         set.add_text(self.namespace.lock(&request.claim.key))
             .add_text(request.claim.owner);
@@ -204,7 +200,7 @@ impl RedisStore {
         request: &Acquire,
         answer: Answer<Acquired>,
         by: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         self.note_turns(request, &answer.value);
         if let (Acquired::Granted(_), true) = (&answer.value, self.replication.is_some()) {
             Box::pin(self.confirm(once(request), answer.link, by)).await?;

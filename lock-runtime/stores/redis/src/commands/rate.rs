@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::rules::PassLog;
-use lock_store::{Answer, Failure, Instant, RateRequest, Rated, micros, nanos};
+use lock_store::{Answer, Instant, RateRequest, Rated, Replied, micros, nanos};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,11 +11,7 @@ use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType};
 
 impl RedisStore {
-    pub(crate) async fn take_tokens(
-        &self,
-        request: RateRequest,
-        by: Instant,
-    ) -> Result<Answer<Rated>, Failure> {
+    pub(crate) async fn take_tokens(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
         if let Some(window) = request.window {
             return self.take_exactly(request, window, by).await;
         }
@@ -34,7 +30,7 @@ impl RedisStore {
         request: RateRequest,
         window: Duration,
         by: Instant,
-    ) -> Result<Answer<Rated>, Failure> {
+    ) -> Replied<Rated> {
         let log = self.namespace.pass_log(&request.key);
         let take = Request::script(self.form(&scripts::LIMIT), |command| {
             command.arg(1).add_text(log);

@@ -5,7 +5,7 @@ use std::iter::once;
 use std::slice;
 
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, StoreError,
+    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, Replied, StoreError,
     StoreErrorKind,
 };
 use redis::{FromRedisValue, ParsingError, Value};
@@ -25,7 +25,7 @@ impl RedisStore {
         &self,
         requests: Vec<Release>,
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         if self.is_together(requests.iter().map(|request| &request.claim.key)) {
             return self.release_together(&requests, by).await;
         }
@@ -44,7 +44,7 @@ impl RedisStore {
         &self,
         requests: &[R],
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         let Some(first) = requests.first().map(R::borrow) else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
@@ -119,7 +119,7 @@ impl RedisStore {
         claim: Claim,
         rest: u32,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let end = |command: &mut Command| {
             command
                 .add_text(claim.owner)
@@ -132,11 +132,7 @@ impl RedisStore {
     }
 
     /// Leaves the queue, or ends a grant that came meanwhile.
-    pub(crate) async fn abandon_request(
-        &self,
-        request: Acquire,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
         let key = &request.claim.key;
         let end = |command: &mut Command| {
             command
@@ -154,7 +150,7 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<bool>>, Failure> {
+    ) -> Replied<Option<bool>> {
         let end = |command: &mut Command| _ = command.add_text(self.channel_prefix(&key));
         let reply = self.run_and_serve_the_rest(by, &scripts::FORCE_RELEASE, &key, end);
         Ok(reply.await?.map(|value| value.ok().map(is_done)))
