@@ -227,8 +227,9 @@ impl Engine {
     }
 }
 
-/// The engine after this pause, in which its task does not keep it. `None`: it is gone.
-async fn after_pause(engine: &Weak<Engine>, pause: Duration) -> Option<Arc<Engine>> {
+/// Pauses without a claim on the engine, so that the pausing task does not keep it alive. `None`:
+/// it is gone.
+async fn sleep_unowned(engine: &Weak<Engine>, pause: Duration) -> Option<Arc<Engine>> {
     let clock = engine.upgrade()?.clock.clone();
     clock.sleep_until(clock.now() + pause).await;
     engine.upgrade()

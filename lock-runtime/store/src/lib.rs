@@ -70,7 +70,7 @@ pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 #[doc(hidden)]
-pub use instant::{nanos, wall_micros};
+pub use instant::{micros, nanos, wall_micros};
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use layout::Layout;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use lock_store::{Answer, Failure, Instant, Link, LockKey, Renewal, Renewed, StoreFuture};
+use lock_store::{Answer, Failure, Instant, Link, LockKey, Renewal, Renewed, Replied, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
@@ -22,7 +22,7 @@ impl RedisStore {
         &self,
         holds: Vec<Renewal>,
         by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    ) -> Replied<Vec<Renewed>> {
         let batch: Vec<&Renewal> = holds.iter().collect();
         if self.is_together(batch.iter().map(|hold| &hold.claim.key)) {
             return self.renew_together(&batch, by).await;
@@ -73,11 +73,7 @@ impl RedisStore {
         }
     }
 
-    async fn renew_together(
-        &self,
-        holds: &[&Renewal],
-        by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    async fn renew_together(&self, holds: &[&Renewal], by: Instant) -> Replied<Vec<Renewed>> {
         let Some(first) = holds.first() else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
