@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;
-        self.can(match request.window {
+        self.check_wish(match request.window {
             Some(_) => Wish::ExactRate,
             None => Wish::Rate,
         })?;

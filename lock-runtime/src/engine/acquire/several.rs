@@ -36,7 +36,7 @@ impl Engine {
         let mut keys = keys.to_vec();
         keys.sort();
         keys.dedup();
-        self.can(Wish::Keys(keys.len()))?;
+        self.check_wish(Wish::Keys(keys.len()))?;
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
             for settled in keys
@@ -363,12 +363,12 @@ impl Drop for UnansweredRound<'_> {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
             let expires = expires.max(self.pending_outcome.until);
-            let first = Some(self.engine.local_queues.releasing(&request.claim.key));
+            let holds_back = Some(self.engine.local_queues.releasing(&request.claim.key));
             self.engine.cleanup.send(CleanupJob::Undo(PendingUndo {
                 request,
                 pending_outcome: Some(self.pending_outcome),
                 expires,
-                first,
+                holds_back,
             }));
         }
     }

@@ -138,7 +138,7 @@ impl AcquireTask<'_> {
                 expires: self
                     .pending_outcome
                     .map_or(expires, |late| late.until.max(expires)),
-                first: Some(engine.local_queues.releasing(key)),
+                holds_back: Some(engine.local_queues.releasing(key)),
             }));
         }
     }

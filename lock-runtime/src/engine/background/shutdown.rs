@@ -82,7 +82,7 @@ impl Engine {
             self.observed.record_lost(&hold, self.clock.now());
             self.watchdog.forget(&hold);
             // A hold that was released, or became a part of another, is not ended here.
-            if !hold.ended() {
+            if !hold.is_released() {
                 self.send_release(&hold, false, true);
             }
         }

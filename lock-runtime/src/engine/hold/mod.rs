@@ -188,7 +188,7 @@ impl Hold {
     }
 
     /// Whether it was released.
-    pub(crate) fn ended(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.state.lock().released
     }
 
@@ -304,6 +304,6 @@ mod tests {
         assert!(hold.become_part());
         hold.lose(LostReason::Shutdown);
         assert_eq!(hold.loss(), None);
-        assert!(hold.ended() && hold.end(Instant::now()).is_none() && !hold.become_part());
+        assert!(hold.is_released() && hold.end(Instant::now()).is_none() && !hold.become_part());
     }
 }

@@ -87,7 +87,7 @@ impl Engine {
     }
 
     fn release_unawaited(&self, hold: &Hold, tells: bool) {
-        if hold.ended() {
+        if hold.is_released() {
             return;
         }
         // A shutdown does not close the store before the cleanup task knows of it.
@@ -135,7 +135,7 @@ impl Engine {
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.
             expires: (now + hold.lease).max(hold.stored_until()),
-            first: parts
+            holds_back: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),
             pending_outcomes: hold.pending_outcomes.clone(),

@@ -141,7 +141,7 @@ impl Engine {
 
     fn check_latch(&self, key: &LockKey) -> Result<(), LockError> {
         self.check(key)?;
-        self.can(Wish::Latch)
+        self.check_wish(Wish::Latch)
     }
 
     fn latch_call(&self, key: &LockKey) -> Result<LatchCall, LockError> {

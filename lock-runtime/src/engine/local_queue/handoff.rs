@@ -117,7 +117,7 @@ impl Engine {
             requests: vec![handoff.release()],
             keep_until: now,
             expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
-            first: vec![self.local_queues.releasing(handoff.key())],
+            holds_back: vec![self.local_queues.releasing(handoff.key())],
             pending_outcomes: Vec::new(),
             expected_gone: true,
         }));

@@ -57,7 +57,7 @@ impl Engine {
         undone.queue = Queue::Join;
         self.cleanup.send(CleanupJob::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
-            first: Some(self.local_queues.releasing(&key)),
+            holds_back: Some(self.local_queues.releasing(&key)),
             pending_outcome: had.is_unanswered.then_some(LateAcquire { link, until }),
             request: undone,
         }));

@@ -232,7 +232,7 @@ impl Connection {
 
     /// Waits until the first attempt to connect has succeeded or failed, a little longer than `by`:
     /// the attempt has a time limit of its own, which began later, and knows best what failed.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         let by = by + self.context.timeouts.connect;
         let mut states = self.state.subscribe();
         let tried = states.wait_for(|state| !matches!(state, ConnectionState::Down(None)));

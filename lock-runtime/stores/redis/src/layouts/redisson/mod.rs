@@ -70,7 +70,7 @@ impl RedissonStore {
 
 impl Store for RedissonStore {
     delegate! {
-        tell forget_unused_views ping connected is_connected log_findings servers link link_of
+        tell forget_unused_views ping await_connection is_connected log_findings servers link link_of
         close is_closed
     }
 
