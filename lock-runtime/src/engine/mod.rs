@@ -15,6 +15,7 @@ mod grants;
 pub(crate) mod hold;
 pub(crate) mod holder_names;
 mod latch;
+pub(crate) mod late_acquire;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;

@@ -12,7 +12,8 @@ use lock_store::timing::drift_margin;
 use lock_store::{Acquire, Claim, ClientId, Clock, Instant, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
-use self::part::{LateAcquire, Part, Parts};
+use self::part::{Part, Parts};
+use super::late_acquire::LateAcquire;
 use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;

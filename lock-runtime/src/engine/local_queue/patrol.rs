@@ -14,7 +14,7 @@ use super::queues::LocalQueues;
 use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
-use crate::engine::hold::part::LateAcquire;
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::timing;
 use crate::engine::{Engine, after_pause};
 

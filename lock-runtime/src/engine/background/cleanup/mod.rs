@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use self::backlog::{AT_ONCE, Backlog, JobAttempt};
 use self::backlogs::{Backlogs, Way};
 use self::pending_jobs::PendingJobs;
-use crate::engine::hold::part::LateAcquire;
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
