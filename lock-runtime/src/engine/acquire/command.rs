@@ -32,7 +32,7 @@ pub(super) enum CommandOutcome {
     Skipped,
 }
 
-type AcquireReply = Replied<Acquired>;
+type AcquireResult = Replied<Acquired>;
 
 impl AcquireTask<'_> {
     /// From now on, commands ask for a place in the store's queue, and grants are heard.
@@ -119,13 +119,13 @@ impl AcquireTask<'_> {
     }
 
     /// Whether a command had so little time that its silence says nothing about the store.
-    fn is_cut(&self, result: &AcquireReply, sent: Instant, by: Instant) -> bool {
+    fn is_cut(&self, result: &AcquireResult, sent: Instant, by: Instant) -> bool {
         let kind = result.as_ref().err().map(|failure| failure.error.kind());
         kind == Some(StoreErrorKind::Timeout) && self.budget.is_cut(sent, by)
     }
 
     /// Notes what a command says about the store, and about the key.
-    fn note_liveness(&self, waiter: Option<&Waiter>, result: &AcquireReply, sent: Instant) {
+    fn note_liveness(&self, waiter: Option<&Waiter>, result: &AcquireResult, sent: Instant) {
         let engine = self.engine;
         engine.liveness.note(sent, result);
         if let Some(waiter) = waiter

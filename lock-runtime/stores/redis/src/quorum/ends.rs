@@ -30,8 +30,8 @@ struct ServerEnd {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EndWish {
-    /// Servers tell waiting clients that the lock is free. So those that do not have it are asked as
-    /// well.
+    /// Servers tell waiting clients that the lock is free. So those that do not have it are asked
+    /// as well.
     pub(super) tells_waiters: bool,
     pub(super) keep_until: Option<Instant>,
     /// The time limit for the next answer, if there is one.

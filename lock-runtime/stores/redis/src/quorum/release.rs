@@ -102,9 +102,9 @@ impl QuorumStore {
     }
 
     /// Ends a round on every server, even if nothing listens. Each server is asked until it has
-    /// surely done it or the round's time is over. With `tells_waiters`, servers that do not have it
-    /// are asked as well, so that they tell waiting clients that the lock is free. However often
-    /// this is called, one task asks each server.
+    /// surely done it or the round's time is over. With `tells_waiters`, servers that do not have
+    /// it are asked as well, so that they tell waiting clients that the lock is free. However
+    /// often this is called, one task asks each server.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
