@@ -15,6 +15,7 @@ mod grants;
 pub(crate) mod hold;
 pub(crate) mod holder_names;
 mod latch;
+pub(crate) mod late_acquire;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
@@ -192,11 +193,11 @@ impl Engine {
 
     /// When a command that asked for this lease and was sent then can't be carried out any more.
     fn late_until(&self, sent: Instant, lease: Duration) -> Instant {
-        sent + self.capabilities.late.unwrap_or(lease)
+        sent + self.capabilities.carried_out_within.unwrap_or(lease)
     }
 
     /// Refuses what the store can't do.
-    fn can(&self, wish: Wish) -> Result<(), LockError> {
+    fn check_wish(&self, wish: Wish) -> Result<(), LockError> {
         match self.capabilities.refusal(wish) {
             Some(reason) => Err(LockError::config(reason)),
             None => Ok(()),

@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;
-        self.can(match request.window {
+        self.check_wish(match request.window {
             Some(_) => Wish::ExactRate,
             None => Wish::Rate,
         })?;
@@ -43,7 +43,7 @@ impl Engine {
         loop {
             let sent = self.clock.now();
             request.wait = ends.saturating_duration_since(sent);
-            let by = budget.command_by(sent, budget.give_up_at(None)).max(sent);
+            let by = budget.command_by(sent, budget.latest_end(None)).max(sent);
             let result = self.store.rate(request.clone(), by).await;
             self.liveness.note_by(sent, by, &result);
             match result.map(|answer| answer.value) {
@@ -58,7 +58,7 @@ impl Engine {
                     // From now, not from the sending: nobody passes before the store's own clock
                     // says so.
                     let passes_at = self.clock.now() + delay;
-                    if passes_at > budget.give_up_at(None) {
+                    if passes_at > budget.latest_end(None) {
                         // The reply took too long. The tokens are gone: fewer pass than could.
                         return Ok(RateOutcome::Limited { retry_after: delay });
                     }

@@ -69,8 +69,9 @@ impl Budget {
         }
     }
 
-    /// When a store with its last answer at `answered` is reported as dead, whatever is under way.
-    pub(crate) fn give_up_at(&self, answered: Option<Instant>) -> Instant {
+    /// When the request ends at the latest if the store last answered at `answered`: then the store
+    /// is reported as dead, whatever is under way.
+    pub(crate) fn latest_end(&self, answered: Option<Instant>) -> Instant {
         match self.wait {
             Wait::For(wait) => self.started + wait.max(self.command_timeout),
             Wait::Forever => {
@@ -83,7 +84,7 @@ impl Budget {
     /// has the time of one command.
     pub(crate) fn lose_patience_at(&self, failing_since: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.give_up_at(None),
+            Wait::For(_) => self.latest_end(None),
             Wait::Forever => {
                 (failing_since + self.dead_after).max(self.started + self.command_timeout)
             }
@@ -111,7 +112,7 @@ impl Budget {
     /// By when the last question of a request must be answered, if it is asked now.
     pub(crate) fn last_answer_by(&self, now: Instant) -> Instant {
         match self.wait {
-            Wait::For(_) => self.give_up_at(None).max(now),
+            Wait::For(_) => self.latest_end(None).max(now),
             Wait::Forever => now + self.command_timeout,
         }
     }

@@ -88,8 +88,9 @@ macro_rules! timed {
             })*
 
             lock_store::delegate! {
-                capabilities owner_of foreign_name foreign_lock tell forget_unused_views connected
-                is_connected log_findings migrate servers link link_of finish close is_closed
+                capabilities owner_of foreign_name foreign_lock tell forget_unused_views
+                await_connection is_connected log_findings migrate servers link link_of finish
+                close is_closed
             }
         }
     };

@@ -166,7 +166,7 @@ macro_rules! faulty {
             }
 
             lock_store::delegate! {
-                capabilities owner_of foreign_name foreign_lock forget_unused_views connected
+                capabilities owner_of foreign_name foreign_lock forget_unused_views await_connection
                 log_findings migrate servers link link_of finish close is_closed
             }
         }

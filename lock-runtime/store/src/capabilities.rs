@@ -59,7 +59,7 @@ pub struct Capabilities {
     /// How long after it was given to the store an acquire may be carried out, whatever has become
     /// of its connection. `None`: for the lease that it asks for. What a
     /// [failure](crate::Failure::until) says goes before this.
-    pub late: Option<Duration>,
+    pub carried_out_within: Option<Duration>,
     /// Whether it tells a server that is slow from one that is silent. Then an
     /// [acquire](crate::Store::acquire) has the time of its request, and the engine itself fails
     /// one that a silent server does not answer within [`Timeouts::command`].
@@ -157,7 +157,7 @@ impl Capabilities {
             lingers: Lingers::Lease,
             hears: Hears::Messages,
             tells: true,
-            late: None,
+            carried_out_within: None,
             tells_slow: false,
             fails_over: false,
         }

@@ -74,7 +74,7 @@ macro_rules! delegate {
     (@ ping) => {
         $crate::delegate! { @fn ping(by: $crate::Instant) -> $crate::StoreFuture<'_, ()> }
     };
-    (@ connected) => {
+    (@ await_connection) => {
         $crate::delegate! { @fn await_connection(by: $crate::Instant) -> $crate::Asked<'_, ()> }
     };
     (@ migrate) => {

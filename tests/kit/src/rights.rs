@@ -5,37 +5,42 @@ use crate::redis_server::version;
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
 
-/// The permissions that the page documents for one use. `of` is the comment after its rule.
+/// Each comment of the page, and the permissions in the rules below it.
+fn blocks() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut blocks = Vec::new();
+    for line in PAGE.lines() {
+        if let Some(of) = line.strip_prefix("# ") {
+            blocks.push((of, Vec::new()));
+        } else if let (Some(rule), Some((_, rights))) = (line.strip_prefix(RULE), blocks.last_mut())
+        {
+            let words = rule.split_whitespace();
+            rights.extend(words.filter(|word| word.starts_with('+')));
+        }
+    }
+    blocks
+}
+
+/// The permissions that the page documents for one use. `of` is the comment above its rules.
 ///
 /// # Panics
 /// If the page has no such rule.
 #[must_use]
 pub fn documented_rights(of: &str) -> Vec<&'static str> {
-    let rule = PAGE
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix(RULE)?.split_once('#'))
-        .find(|(_, comment)| comment.trim() == of);
-    let Some((rule, _)) = rule else {
-        panic!("lock-runtime/docs/redis.md has no rule for {of:?}");
-    };
-    let rights = rule.split_whitespace();
-    rights.filter(|word| word.starts_with('+')).collect()
+    let found = blocks().into_iter().find(|(comment, _)| *comment == of);
+    let rights = found.map(|(_, rights)| rights).unwrap_or_default();
+    assert!(
+        !rights.is_empty(),
+        "lock-runtime/docs/redis.md has no rule for {of:?}"
+    );
+    rights
 }
 
 /// The permissions of all rules together, as far as this server knows them.
 #[must_use]
 pub fn all_documented_rights() -> Vec<&'static str> {
-    let rules = PAGE
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix(RULE));
+    let rules = blocks().into_iter().map(|(_, rights)| rights);
     // A rule with a command that the server does not know is refused.
-    let is_of_7 = |rule: &str| rule.contains("+spublish") || rule.contains("+sunsubscribe");
-    let is_known = |rule: &&str| version() >= (7, 0) || !is_of_7(rule);
-    let words = rules.filter(is_known).flat_map(|rule| {
-        rule.split('#')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-    });
-    words.filter(|word| word.starts_with('+')).collect()
+    let is_of_7 = |right: &&str| matches!(*right, "+spublish" | "+sunsubscribe");
+    let is_known = |rights: &Vec<_>| version() >= (7, 0) || !rights.iter().any(is_of_7);
+    rules.filter(is_known).flatten().collect()
 }

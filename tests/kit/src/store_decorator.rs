@@ -171,7 +171,7 @@ macro_rules! verbs {
                 self.store.migrate(by)
             }
             lock_store::delegate! {
-                owner_of foreign_name foreign_lock forget_unused_views connected is_connected
+                owner_of foreign_name foreign_lock forget_unused_views await_connection is_connected
                 log_findings servers
             }
             fn link(&self) -> Link {

@@ -194,8 +194,8 @@ impl ZooKeeperEnsemble {
         Self::begin(Self::spawned(members, more, arguments, PATIENCE), false).await
     }
 
-    /// An ensemble of `members` servers, whose chroots belong to a user: clients may create, read,
-    /// write and delete there, others nothing.
+    /// This number of members, whose chroots belong to a user: clients may create, read, write and
+    /// delete there, others nothing.
     pub async fn with_user(members: usize) -> Self {
         let members = (0..members).map(|_| Member::new(classpath())).collect();
         Self::begin(Self::spawned(members, "", &[], PATIENCE), true).await

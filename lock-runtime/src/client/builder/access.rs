@@ -110,14 +110,9 @@ impl LockClientBuilder {
 
     /// Refuses what is for servers, if the store is none. `store` says what it is.
     pub(super) fn expect_no_access(&self, store: &str) -> Result<(), LockError> {
-        #[cfg(feature = "tls")]
-        refuse("tls", self.access.tls.is_some(), store)?;
-        self.expect_no_login(store)
-    }
-
-    /// Refuses a user and a password beside those in the URL, and what is for other servers.
-    pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
         let given = [
+            #[cfg(feature = "tls")]
+            ("tls", self.access.tls.is_some()),
             ("username", self.access.login.username.is_some()),
             ("password", self.access.login.password.is_some()),
             ("credentials", self.access.provider.is_some()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_store::{
-    Acquired, Answer, Busy, Failure, Granted, Holder, Instant, Link, Queue, Replied, StoreError,
+    Acquired, Answer, Busy, Granted, Holder, Instant, Link, Queue, Replied, StoreError,
     StoreErrorKind,
 };
 
@@ -32,7 +32,7 @@ pub(super) enum CommandOutcome {
     Skipped,
 }
 
-type Sent = Replied<Acquired>;
+type AcquireResult = Replied<Acquired>;
 
 impl AcquireTask<'_> {
     /// From now on, commands ask for a place in the store's queue, and grants are heard.
@@ -77,16 +77,17 @@ impl AcquireTask<'_> {
             return Err(LockError::Shutdown);
         };
         self.in_flight = None;
-        if self.is_cut(&result, sent, by) {
-            self.note_failure(result.as_ref().err(), sent);
-            return Ok(CommandOutcome::Cut);
+        let is_cut = self.is_cut(&result, sent, by);
+        if !is_cut {
+            self.note_liveness(waiter, &result, sent);
         }
-        self.note_liveness(waiter, &result, sent);
         match result {
             Ok(answer) => self.interpret(waiter, answer, sent),
             Err(failure) => {
-                self.note_failure(Some(&failure), sent);
+                self.note_unknown(&failure, sent);
+                self.give_up_previous();
                 match failure.error.kind().is_transient() {
+                    _ if is_cut => Ok(CommandOutcome::Cut),
                     true => Ok(CommandOutcome::Failed(failure.error)),
                     false => Err(self.unavailable(failure.error)),
                 }
@@ -118,20 +119,13 @@ impl AcquireTask<'_> {
     }
 
     /// Whether a command had so little time that its silence says nothing about the store.
-    fn is_cut(&self, result: &Sent, sent: Instant, by: Instant) -> bool {
+    fn is_cut(&self, result: &AcquireResult, sent: Instant, by: Instant) -> bool {
         let kind = result.as_ref().err().map(|failure| failure.error.kind());
         kind == Some(StoreErrorKind::Timeout) && self.budget.is_cut(sent, by)
     }
 
-    fn note_failure(&mut self, failure: Option<&Failure>, sent: Instant) {
-        if let Some(failure) = failure {
-            self.note_unknown(failure, sent);
-        }
-        self.give_up_previous();
-    }
-
     /// Notes what a command says about the store, and about the key.
-    fn note_liveness(&self, waiter: Option<&Waiter>, result: &Sent, sent: Instant) {
+    fn note_liveness(&self, waiter: Option<&Waiter>, result: &AcquireResult, sent: Instant) {
         let engine = self.engine;
         engine.liveness.note(sent, result);
         if let Some(waiter) = waiter
@@ -163,7 +157,7 @@ impl AcquireTask<'_> {
                     false => Ok(self.use_grant(waiter, granted, sent)),
                 }
             }
-            Acquired::Busy(busy) => Ok(self.note_busy(&busy, link, sent)),
+            Acquired::Busy(busy) => Ok(self.accept_busy(&busy, link, sent)),
             Acquired::Conflict => {
                 self.previous = None;
                 // An earlier reply may have left a place in the store's queue.
@@ -209,8 +203,9 @@ impl AcquireTask<'_> {
         CommandOutcome::Held(self.accept_grant(waiter, now, sent, until, (token, tokens)))
     }
 
-    /// Notes that the key is taken, and whether this request has a place in its queue.
-    fn note_busy(&mut self, busy: &Busy, link: Link, sent: Instant) -> CommandOutcome {
+    /// Notes that the key is taken, and whether this request has a place in its queue. Returns when
+    /// to ask again, and who has it.
+    fn accept_busy(&mut self, busy: &Busy, link: Link, sent: Instant) -> CommandOutcome {
         self.note_limit(busy.limit);
         self.previous = None;
         self.may_be_stored = busy.queued;

@@ -80,35 +80,37 @@ impl Engine {
     }
 
     /// Refuses a lease that the store can't keep.
-    pub(crate) fn can_lease(
+    pub(crate) fn check_lease(
         &self,
         lease: Duration,
         permits: Option<Permits>,
     ) -> Result<(), LockError> {
-        self.can(Wish::Lease(lease))?;
+        self.check_wish(Wish::Lease(lease))?;
         match permits {
-            Some(permits) if permits.is_read_write() => self.can(Wish::ReadWriteLease(lease)),
+            Some(permits) if permits.is_read_write() => {
+                self.check_wish(Wish::ReadWriteLease(lease))
+            }
             _ => Ok(()),
         }
     }
 
     /// Refuses what the store can't do.
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
-        self.can_lease(options.lease, options.permits)?;
-        self.can(Wish::Kept(options.hold_at_least))?;
+        self.check_lease(options.lease, options.permits)?;
+        self.check_wish(Wish::Kept(options.hold_at_least))?;
         if options.permits.is_some_and(Permits::is_read_write) {
-            self.can(Wish::ReadWriteLease(options.hold_at_least))?;
+            self.check_wish(Wish::ReadWriteLease(options.hold_at_least))?;
         }
         match (options.fenced, options.permits) {
-            (true, None) => self.can(Wish::Fencing)?,
-            (true, Some(_)) => self.can(Wish::FencedShares)?,
+            (true, None) => self.check_wish(Wish::Fencing)?,
+            (true, Some(_)) => self.check_wish(Wish::FencedShares)?,
             (false, _) => {}
         }
         // Shares are always fair. If they are not available, that reason helps the user more than
         // `fair`.
         match (options.permits, options.fair) {
-            (Some(_), _) => self.can(Wish::Shares),
-            (None, true) => self.can(Wish::Fair),
+            (Some(_), _) => self.check_wish(Wish::Shares),
+            (None, true) => self.check_wish(Wish::Fair),
             (None, false) => Ok(()),
         }
     }

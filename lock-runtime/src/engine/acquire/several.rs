@@ -19,8 +19,10 @@ use crate::engine::background::active::Active;
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::errors::{no_token, too_late, too_short, unanswered, unavailable};
 use crate::engine::fencing::window;
-use crate::engine::hold::part::{LateAcquire, Part, Parts};
+use crate::engine::hold::part::{Part, Parts};
+use crate::engine::hold::release::{GoneHold, LaterRequests};
 use crate::engine::hold::{Grant, Hold};
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::timing::{self, Budget, Retry};
 use crate::error::{KeyKind, LockError, LostReason};
 use crate::observe::GrantedBy;
@@ -36,14 +38,14 @@ impl Engine {
         let mut keys = keys.to_vec();
         keys.sort();
         keys.dedup();
-        self.can(Wish::Keys(keys.len()))?;
+        self.check_wish(Wish::Keys(keys.len()))?;
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
             for settled in keys
                 .iter()
                 .filter_map(|key| self.local_queues.until_settled(key))
             {
-                let _ = self.clock.by(budget.give_up_at(None), settled).await;
+                let _ = self.clock.by(budget.latest_end(None), settled).await;
             }
         }
         if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
@@ -86,7 +88,7 @@ impl Engine {
         }
         let sent = self.clock.now();
         let by = budget
-            .command_by(sent, budget.give_up_at(self.liveness.answered()))
+            .command_by(sent, budget.latest_end(self.liveness.answered()))
             .max(sent);
         let link = self.store.link_of(&keys[0]);
         let request = |key: &LockKey| task::request(self, key.clone(), None, options);
@@ -257,7 +259,7 @@ impl Engine {
     ) -> Result<Option<Instant>, StoreError> {
         let sent = self.clock.now();
         let by = budget
-            .command_by(sent, budget.give_up_at(self.liveness.answered()))
+            .command_by(sent, budget.latest_end(self.liveness.answered()))
             .max(sent);
         let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
         let result = self.store.renew(renewals.collect(), by).await;
@@ -312,7 +314,7 @@ impl Engine {
             return Some(hold);
         }
         drop(self.end(&hold, self.clock.now()));
-        self.send_release(&hold, true, true);
+        self.send_release(&hold, LaterRequests::Wait, GoneHold::IsExpected);
         None
     }
 }
@@ -363,12 +365,12 @@ impl Drop for UnansweredRound<'_> {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
             let expires = expires.max(self.pending_outcome.until);
-            let first = Some(self.engine.local_queues.releasing(&request.claim.key));
+            let holds_back = Some(self.engine.local_queues.releasing(&request.claim.key));
             self.engine.cleanup.send(CleanupJob::Undo(PendingUndo {
                 request,
                 pending_outcome: Some(self.pending_outcome),
                 expires,
-                first,
+                holds_back,
             }));
         }
     }

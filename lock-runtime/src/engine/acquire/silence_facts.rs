@@ -9,7 +9,7 @@ use lock_store::{Instant, StoreError, StoreErrorKind};
 use super::task::AcquireTask;
 use crate::engine::errors::unavailable;
 use crate::engine::liveness::Said;
-use crate::engine::liveness::verdict::{Facts, judge};
+use crate::engine::liveness::verdict::{self, Facts};
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
@@ -36,10 +36,10 @@ impl AcquireTask<'_> {
         }
     }
 
-    /// When it gives up if the store stays silent.
+    /// [`Facts::give_up_at`], also of a request that has no waiter.
     pub(super) fn give_up_at(&self, waiter: Option<&Waiter>) -> Instant {
         waiter.map_or_else(
-            || self.budget.give_up_at(None),
+            || self.budget.latest_end(None),
             |waiter| self.facts(waiter, None).give_up_at(),
         )
     }
@@ -66,10 +66,10 @@ impl AcquireTask<'_> {
         if self.engine.clock.now() < since {
             return Ok(());
         }
-        Box::pin(self.judge(waiter, heard, since)).await
+        Box::pin(self.check_evidence(waiter, heard, since)).await
     }
 
-    async fn judge(
+    async fn check_evidence(
         &self,
         waiter: &Waiter,
         heard: HeardSoFar,
@@ -84,21 +84,16 @@ impl AcquireTask<'_> {
         // The first of them asks again at least this often.
         let lately = self.budget.started.checked_sub(FALLBACK_POLL);
         let was_told_busy = || heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately);
-        let is_over = |ends| engine.clock.now() >= ends;
-        if let Said::Alive = said
-            && self.budget.end().is_some_and(is_over)
-            && heard == HeardSoFar::Nothing
-            && !was_told_busy()
-        {
-            // It has its one try yet, when it is its turn.
+        let (budget, has_asked) = (&self.budget, heard != HeardSoFar::Nothing);
+        if verdict::has_first_try(budget, engine.clock.now(), &said, has_asked, was_told_busy) {
             let _ = engine.clock.by(by, waiter.signal.notified()).await;
             if engine.clock.now() < by {
                 return Ok(());
             }
         }
-        let verdict = judge(&self.budget, engine.clock.now(), said, was_told_busy());
+        let verdict = verdict::judge(budget, engine.clock.now(), said, was_told_busy());
         let holder = || waiter.liveness().holder();
-        engine.check_verdict(verdict, key, &self.budget, holder)
+        engine.check_verdict(verdict, key, budget, holder)
     }
 
     /// What the store has said of the key since then, or says by then.

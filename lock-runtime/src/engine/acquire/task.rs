@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::fencing::window;
-use crate::engine::hold::part::LateAcquire;
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::local_queue::Handoff;
 use crate::engine::timing::{self, Budget};
 
@@ -138,7 +138,7 @@ impl AcquireTask<'_> {
                 expires: self
                     .pending_outcome
                     .map_or(expires, |late| late.until.max(expires)),
-                first: Some(engine.local_queues.releasing(key)),
+                holds_back: Some(engine.local_queues.releasing(key)),
             }));
         }
     }

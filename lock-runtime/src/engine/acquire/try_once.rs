@@ -16,7 +16,7 @@ impl AcquireTask<'_> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
         if let Some(settled) = engine.local_queues.until_settled(&key) {
             // A release may hang at another server, where its hold has more keys.
-            let by = now + self.budget.give_up_at(None).saturating_duration_since(now) / 2;
+            let by = now + self.budget.latest_end(None).saturating_duration_since(now) / 2;
             let _ = engine.clock.by(by, settled).await;
             now = engine.clock.now();
         }
@@ -30,7 +30,7 @@ impl AcquireTask<'_> {
             CommandOutcome::Failed(error) => error.kind() == StoreErrorKind::Timeout,
             _ => false,
         };
-        if silent && self.pending_outcome.is_some() && now < self.budget.give_up_at(None) {
+        if silent && self.pending_outcome.is_some() && now < self.budget.latest_end(None) {
             outcome = self.send(None, now).await?;
         }
         match outcome {

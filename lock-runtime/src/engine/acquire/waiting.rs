@@ -245,7 +245,8 @@ impl<'e> AcquireTask<'e> {
         self.request.claim.permits.is_some() && waiter.liveness().granted_at() > asked
     }
 
-    /// Sets the queue mode and the token count of the next command. True if the request is the
+    /// Makes the request ready for its next command: how many tokens it asks for, its place in the
+    /// store's queue, the patrol over its local queue, and that it has asked. True if it is the
     /// first of the local queue.
     fn prepare_command(&mut self, waiting: &mut WaitingRequest<'e>) -> bool {
         let waiter = &waiting.queued.waiter;
@@ -266,7 +267,8 @@ impl<'e> AcquireTask<'e> {
         !self.options.fair || waiter.is_at_front()
     }
 
-    /// Returns the state after a command's outcome.
+    /// Applies a command's outcome. Returns the hold, or the next state; then grants are heard from
+    /// now on.
     fn take_outcome(
         &mut self,
         waiting: &mut WaitingRequest<'e>,

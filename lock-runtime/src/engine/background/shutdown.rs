@@ -8,6 +8,7 @@ use lock_store::Instant;
 use crate::config::FAR;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
+use crate::engine::hold::release::{GoneHold, LaterRequests};
 use crate::engine::reentrancy::call_chain;
 use crate::error::LostReason;
 
@@ -82,8 +83,8 @@ impl Engine {
             self.observed.record_lost(&hold, self.clock.now());
             self.watchdog.forget(&hold);
             // A hold that was released, or became a part of another, is not ended here.
-            if !hold.ended() {
-                self.send_release(&hold, false, true);
+            if !hold.is_released() {
+                self.send_release(&hold, LaterRequests::GoOn, GoneHold::IsExpected);
             }
         }
     }

@@ -204,7 +204,7 @@ impl Watchdog {
         let mut renewals = Vec::new();
         for event in due {
             let is_lost = event.hold.loss().is_some() && !event.hold.runs_on();
-            if is_lost || event.hold.ended() {
+            if is_lost || event.hold.is_released() {
                 self.observed.record_lost(&event.hold, now);
                 self.forget(&event.hold);
             } else {
@@ -253,7 +253,7 @@ impl Watchdog {
         let sent = self.clock.now();
         let events: Vec<_> = events
             .into_iter()
-            .filter(|event| !event.hold.ended())
+            .filter(|event| !event.hold.is_released())
             .filter_map(|event| lease_of_renewal(&event.hold, sent).map(|lease| (event, lease)))
             .collect();
         if events.is_empty() {
@@ -314,7 +314,7 @@ impl Watchdog {
         match renewed {
             RenewedParts::All { until } => {
                 hold.prolong(sent, lease, until);
-                if hold.loss().is_none() && !hold.ended() {
+                if hold.loss().is_none() && !hold.is_released() {
                     self.observed.record_renewed(hold, self.late(event));
                     self.warn_of_long_hold(hold);
                 }
@@ -333,7 +333,7 @@ impl Watchdog {
                 );
                 self.renew_again(event, self.clock.now());
             }
-            RenewedParts::Gone if hold.ended() => {}
+            RenewedParts::Gone if hold.is_released() => {}
             RenewedParts::Gone => {
                 hold.lose(LostReason::Gone);
                 self.observed.record_lost(hold, self.clock.now());

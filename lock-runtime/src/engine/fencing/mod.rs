@@ -54,7 +54,7 @@ impl Engine {
                 }
                 Err(failure) => {
                     let transient = failure.error.kind().is_transient();
-                    let by = budget.give_up_at(None);
+                    let by = budget.latest_end(None);
                     if !transient || !retry.pause(&self.clock, by).await {
                         return Err(unavailable(Some(&part.key), failure.error));
                     }

@@ -48,11 +48,11 @@ impl Engine {
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
         self.check_process()?;
-        self.can_lease(lease, hold.permits())?;
+        self.check_lease(lease, hold.permits())?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }
-        if hold.ended() {
+        if hold.is_released() {
             return Err(hold.lost_error(LostReason::Gone));
         }
         let sent = self.clock.now();

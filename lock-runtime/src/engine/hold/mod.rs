@@ -12,7 +12,8 @@ use lock_store::timing::drift_margin;
 use lock_store::{Acquire, Claim, ClientId, Clock, Instant, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
-use self::part::{LateAcquire, Part, Parts};
+use self::part::{Part, Parts};
+use super::late_acquire::LateAcquire;
 use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;
@@ -188,7 +189,7 @@ impl Hold {
     }
 
     /// Whether it was released.
-    pub(crate) fn ended(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.state.lock().released
     }
 
@@ -304,6 +305,6 @@ mod tests {
         assert!(hold.become_part());
         hold.lose(LostReason::Shutdown);
         assert_eq!(hold.loss(), None);
-        assert!(hold.ended() && hold.end(Instant::now()).is_none() && !hold.become_part());
+        assert!(hold.is_released() && hold.end(Instant::now()).is_none() && !hold.become_part());
     }
 }

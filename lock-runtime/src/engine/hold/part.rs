@@ -1,8 +1,8 @@
-//! The parts of a hold: keys, commands that may arrive late for them, and how they are renewed.
+//! The parts of a hold: its keys, and how they are renewed.
 
 use std::sync::OnceLock;
 
-use lock_store::{FencingToken, Instant, Link, LockKey, Owner, Renewed};
+use lock_store::{FencingToken, Instant, LockKey, Owner, Renewed};
 
 /// At least one, and nearly always only one.
 #[derive(Debug)]
@@ -46,36 +46,6 @@ impl Part {
     /// Keeps the first token that a hold is given.
     pub(crate) fn set_token(&self, token: u64) -> FencingToken {
         *self.token.get_or_init(|| FencingToken::new(token))
-    }
-}
-
-/// An acquire that may be carried out late. It is undone for sure when the same link has
-/// acknowledged the undo, or at `until`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LateAcquire {
-    pub(crate) link: Link,
-    pub(crate) until: Instant,
-}
-
-impl LateAcquire {
-    /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
-    pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
-        (self.link == link && link != Link::SEVERAL) || now >= self.until
-    }
-
-    /// Whether a release that was answered over `link` at `now` has undone it for sure. A late
-    /// acquire that found the lock taken has a place in the store's queue. A release that found no
-    /// hold leaves it there.
-    pub(crate) fn is_undone_by_release(&self, was_held: bool, link: Link, now: Instant) -> bool {
-        was_held && self.is_undone(link, now)
-    }
-
-    pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
-        earlier.map_or(Self { link, until }, |earlier| Self {
-            // An acknowledgement over one of them says nothing about the other.
-            link: earlier.link.merge(link),
-            until: earlier.until.max(until),
-        })
     }
 }
 

@@ -1,17 +1,17 @@
 //! The release of a hold: handed off to another task of this process, given back to the store, or
 //! given back in the background.
 
-use crate::engine::local_queue::Handoff;
 use std::time::Duration;
 
 use lock_store::{Instant, Release, Released};
 
 use super::Hold;
-use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
 use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
 use crate::engine::errors::unavailable;
+use crate::engine::late_acquire::LateAcquire;
+use crate::engine::local_queue::Handoff;
 use crate::error::{LockError, LostReason};
 
 impl Hold {
@@ -19,6 +19,21 @@ impl Hold {
         let release = |part| Release::new(self.claim(part), keep);
         self.parts().iter().map(release).collect()
     }
+}
+
+/// Whether later requests of this client for the keys wait for a release in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum LaterRequests {
+    Wait,
+    GoOn,
+}
+
+/// What it is if a release in the background finds no hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum GoneHold {
+    IsFailure,
+    /// It expired, the store said that it is gone, or an earlier release was carried out.
+    IsExpected,
 }
 
 impl Engine {
@@ -87,7 +102,7 @@ impl Engine {
     }
 
     fn release_unawaited(&self, hold: &Hold, tells: bool) {
-        if hold.ended() {
+        if hold.is_released() {
             return;
         }
         // A shutdown does not close the store before the cleanup task knows of it.
@@ -104,7 +119,7 @@ impl Engine {
             return;
         }
         if let Err(_until_sent) = self.hand_off(ending.handoff) {
-            self.send_release(hold, true, false);
+            self.send_release(hold, LaterRequests::Wait, GoneHold::IsFailure);
         }
         if tells {
             self.observed.record_released(hold, now);
@@ -123,23 +138,33 @@ impl Engine {
     /// this release: by then its owner knows of the loss.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.observed.record_lost(hold, self.clock.now());
-        self.send_release(hold, !reason.is_end_of_lease(), true);
+        let later = match reason.is_end_of_lease() {
+            true => LaterRequests::GoOn,
+            false => LaterRequests::Wait,
+        };
+        self.send_release(hold, later, GoneHold::IsExpected);
     }
 
-    /// Releases in the background. With `in_order`, later requests of this client wait for it.
-    pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
+    /// Releases in the background.
+    pub(in crate::engine) fn send_release(
+        &self,
+        hold: &Hold,
+        later: LaterRequests,
+        gone: GoneHold,
+    ) {
         let now = self.clock.now();
-        let parts = hold.parts().iter().filter(|_| in_order);
+        let parts = hold.parts().iter();
+        let parts = parts.filter(|_| later == LaterRequests::Wait);
         self.cleanup.send(CleanupJob::Release(PendingRelease {
             requests: hold.release_requests(Duration::ZERO),
             keep_until: now + hold.keep(now),
             // A renewal may be under way, or its answer lost.
             expires: (now + hold.lease).max(hold.stored_until()),
-            first: parts
+            holds_back: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),
             pending_outcomes: hold.pending_outcomes.clone(),
-            expected_gone,
+            expected_gone: gone == GoneHold::IsExpected,
         }));
     }
 }
@@ -152,7 +177,8 @@ struct Unfinished<'e> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.engine.send_release(self.hold, true, true);
+        let (later, gone) = (LaterRequests::Wait, GoneHold::IsExpected);
+        self.engine.send_release(self.hold, later, gone);
     }
 }
 

@@ -141,7 +141,7 @@ impl Engine {
 
     fn check_latch(&self, key: &LockKey) -> Result<(), LockError> {
         self.check(key)?;
-        self.can(Wish::Latch)
+        self.check_wish(Wish::Latch)
     }
 
     fn latch_call(&self, key: &LockKey) -> Result<LatchCall, LockError> {
@@ -165,7 +165,7 @@ impl Engine {
         told: impl Fn(&T) -> Option<u64>,
     ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
-        let waits = budget.give_up_at(None);
+        let waits = budget.latest_end(None);
         let mut retry = Retry::default();
         let mut refused = false;
         loop {

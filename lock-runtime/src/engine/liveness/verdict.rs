@@ -20,6 +20,7 @@
 //! | without end | says anything | | waits |
 //! | over | says that the key is taken | | is busy |
 //! | over | answers | yes | is busy |
+//! | over | answers | no, and the request has not asked yet | has its first try ([`has_first_try`]) |
 //! | over | answers | no | is unavailable |
 //! | over | lets nobody at the key | yes | is busy |
 //! | over | lets nobody at the key | no | is unavailable |
@@ -52,7 +53,7 @@ pub(in crate::engine) enum Verdict {
 impl Facts<'_> {
     /// When the request ends if the store stays as it is, whatever is left of a wait without end.
     pub(in crate::engine) fn give_up_at(&self) -> Instant {
-        let silent = self.budget.give_up_at(self.answered);
+        let silent = self.budget.latest_end(self.answered);
         let impatient = self.patience_ends().unwrap_or(silent);
         let gives_up = silent.min(impatient);
         self.budget.cut_by_silence(gives_up, self.silent_since)
@@ -100,6 +101,19 @@ impl Facts<'_> {
             .flatten()
             .fold(end, Instant::min)
     }
+}
+
+/// Whether a request whose wait is over has its first try yet, when it is its turn. It waits for
+/// that until the store's last answer is due ([`Budget::last_answer_by`]).
+pub(in crate::engine) fn has_first_try(
+    budget: &Budget,
+    now: Instant,
+    said: &Said,
+    has_asked: bool,
+    was_told_busy: impl FnOnce() -> bool,
+) -> bool {
+    let is_over = budget.end().is_some_and(|end| now >= end);
+    is_over && matches!(said, Said::Alive) && !has_asked && !was_told_busy()
 }
 
 /// What becomes of a request when the store has said this.

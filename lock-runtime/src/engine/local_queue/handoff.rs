@@ -1,8 +1,5 @@
 //! A handoff: a hold on its way from one task of this process to the next.
 
-use crate::engine::Engine;
-use crate::engine::background::cleanup::CleanupJob;
-use crate::engine::background::cleanup::PendingRelease;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +7,8 @@ use lock_store::{Claim, Instant, LockKey, Owner, Release};
 
 use super::state::{Handoff, LocalQueue, Tenure};
 use crate::config::{Defaults, Resolved};
+use crate::engine::Engine;
+use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
 use crate::engine::fencing::window;
 use crate::engine::timing;
 
@@ -117,7 +116,7 @@ impl Engine {
             requests: vec![handoff.release()],
             keep_until: now,
             expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
-            first: vec![self.local_queues.releasing(handoff.key())],
+            holds_back: vec![self.local_queues.releasing(handoff.key())],
             pending_outcomes: Vec::new(),
             expected_gone: true,
         }));

@@ -14,7 +14,7 @@ use super::queues::LocalQueues;
 use super::skipped::Skipped;
 use crate::config::PATROL_EVERY;
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
-use crate::engine::hold::part::LateAcquire;
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::timing;
 use crate::engine::{Engine, sleep_unowned};
 
@@ -57,7 +57,7 @@ impl Engine {
         undone.queue = Queue::Join;
         self.cleanup.send(CleanupJob::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
-            first: Some(self.local_queues.releasing(&key)),
+            holds_back: Some(self.local_queues.releasing(&key)),
             pending_outcome: had.is_unanswered.then_some(LateAcquire { link, until }),
             request: undone,
         }));

@@ -4,10 +4,9 @@
 //! follows calls and `join!`, and ends at a spawn, whoever polls the spawned task.
 
 use std::sync::Arc;
-use tokio::task::Id;
-use tokio::task::try_id;
 
 use lock_store::{ClientId, LockKey};
+use tokio::task::{Id, try_id};
 
 use super::gate::NestedGate;
 use crate::engine::hold::Hold;

@@ -47,7 +47,7 @@ fn a_wait_ends_after_its_time_or_never() {
 fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
     let start = Instant::now();
     let at = |ms: u32| start + ms * MS;
-    let gives_up = |wait, answered| budget(start, wait).give_up_at(answered);
+    let gives_up = |wait, answered| budget(start, wait).latest_end(answered);
     assert_eq!(gives_up(Wait::For(Duration::ZERO), None), at(500));
     let three = Wait::For(3000 * MS);
     assert_eq!(gives_up(three, Some(at(2000))), at(3000));
@@ -63,16 +63,16 @@ fn a_silent_store_is_not_dead_before_a_commands_time() {
         ..DEFAULTS
     };
     let budget = Budget::new(start, Wait::Forever, &hasty);
-    assert_eq!(budget.give_up_at(None), start + 500 * MS);
+    assert_eq!(budget.latest_end(None), start + 500 * MS);
     // What was answered before the request began is not news.
-    assert_eq!(budget.give_up_at(Some(start - 200 * MS)), start + 500 * MS);
+    assert_eq!(budget.latest_end(Some(start - 200 * MS)), start + 500 * MS);
 }
 
 #[test]
 fn a_command_has_its_own_time_as_long_as_the_request_has_it() {
     let start = Instant::now();
     let budget = budget(start, Wait::For(3000 * MS));
-    let by = |sent: u32| budget.command_by(start + sent * MS, budget.give_up_at(None)) - start;
+    let by = |sent: u32| budget.command_by(start + sent * MS, budget.latest_end(None)) - start;
     assert_eq!(
         [0, 2500, 2501, 2900].map(by),
         [500, 3000, 3000, 3000].map(|ms| ms * MS)

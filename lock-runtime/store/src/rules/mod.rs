@@ -5,7 +5,8 @@
 //! decides in its own process implements [`LockRecord`] for one lock, and each operation of the
 //! contract is one of the functions here. It reads the lock in a transaction (SQLite), or it reads
 //! a snapshot and writes what has [changed](Holders::changes) if nobody was faster. SQL and Lua are
-//! translations: their parts have the names that they have here.
+//! translations: their parts have the names that they have here, but for those that
+//! `migration.sql` lists.
 
 mod bucket;
 mod holders;

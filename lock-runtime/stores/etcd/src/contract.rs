@@ -127,6 +127,6 @@ pub(crate) fn capabilities(session: Duration) -> Capabilities {
     can.most_keys = Some(MOST);
     can.lingers = Lingers::Lease;
     // What is under way in a session ends with it. Servers may grant a longer one than asked for.
-    can.late = Some(session.max(LATE));
+    can.carried_out_within = Some(session.max(LATE));
     can
 }

@@ -46,7 +46,7 @@ impl EtcdEngine {
             false => vec![Listing::default(); all.len()],
         };
         for _ in 0..TRIES {
-            let children = match sort(&all, &listings) {
+            let children = match own_children(&all, &listings) {
                 Ok(children) => children,
                 Err(refused) => return Ok(refused),
             };
@@ -159,7 +159,7 @@ impl EtcdEngine {
 }
 
 /// For each request, its key if it has the lock already, or none if the lock is free.
-fn sort(
+fn own_children(
     all: &[AskingRequest<'_>],
     listings: &[Listing],
 ) -> Result<Vec<Option<Child>>, AcquiredAll> {

@@ -153,8 +153,9 @@ impl Connection {
         self.is_doubted.store(false, Ordering::Relaxed);
     }
 
-    /// When it has answered all that was sent before: then true, and false if it ends without that.
-    /// It does not keep the session open.
+    /// Resolves to true when all that was sent before is answered, to false if the session ends
+    /// first. It has no handle to this value, which keeps the session open: a doubted session that
+    /// nobody uses any more ends all the same.
     pub(crate) fn answered_all(&self) -> impl Future<Output = bool> + use<> {
         let (turns, client) = (self.turns.clone(), Arc::clone(&self.client));
         async move {

@@ -32,7 +32,7 @@ impl Store for PostgresStore {
         // `lock_check` must know the token of the one that holds the lock now, also if it is
         // handed off from task to task in one process.
         can.token_window = false;
-        can.late = Some(self.late + self.connect_timeout + 2 * SLACK);
+        can.carried_out_within = Some(self.late + self.connect_timeout + 2 * SLACK);
         can.fails_over = self.pool.settings.route.is_list();
         if self.pool.settings.listen.is_none() {
             can.hears = Hears::Nothing;

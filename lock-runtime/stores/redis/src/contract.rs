@@ -34,7 +34,7 @@ impl Store for RedisStore {
     }
 
     fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(self.first_attempt(by))
+        Box::pin(self.await_first_attempt(by))
     }
 
     fn is_connected(&self) -> bool {

@@ -19,8 +19,9 @@ use crate::config::SEEN_FOR;
 
 /// How long the key is left alone: longer than the pause of an impatient loop.
 const FREE_FOR: Duration = Duration::from_millis(15);
-/// The shortest turn of this side, and the longest.
+/// The shortest turn of this side.
 const TURN_LEAST: Duration = Duration::from_millis(20);
+/// The longest turn of this side.
 const TURN_MOST: Duration = Duration::from_millis(250);
 /// The turn of this side where nobody else was seen.
 const TURN_ALONE: Duration = Duration::from_secs(1);
@@ -50,20 +51,20 @@ struct Contest {
 
 impl Pollers {
     /// Notes who has a key that this side waits for. Its names are shared in the empty namespace.
-    pub(crate) fn busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
+    pub(crate) fn note_busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
         match holder {
             Holder::Foreign(_) => self.enter(key, now, |contest| {
                 contest.seen = Some(now);
                 contest.theirs_since.get_or_insert(now);
                 contest.ours_until = None;
             }),
-            _ if is_shared => self.wanted(key, now),
-            _ => self.granted(key, now),
+            _ if is_shared => self.note_wanted(key, now),
+            _ => self.note_granted(key, now),
         }
     }
 
     /// Notes that several of this side want a key whose name is shared.
-    pub(crate) fn wanted(&self, key: &LockKey, now: Instant) {
+    pub(crate) fn note_wanted(&self, key: &LockKey, now: Instant) {
         self.enter(key, now, |contest| _ = contest.begin_turn(now));
     }
 
@@ -73,7 +74,7 @@ impl Pollers {
     }
 
     /// Notes that this side has got the key.
-    pub(crate) fn granted(&self, key: &LockKey, now: Instant) {
+    pub(crate) fn note_granted(&self, key: &LockKey, now: Instant) {
         self.at(key, |contest| _ = contest.begin_turn(now));
     }
 
@@ -96,7 +97,7 @@ impl Pollers {
     }
 
     /// Notes that this side asks for a key in the order of arrival: it is not left free.
-    pub(crate) fn fair(&self, key: &LockKey, now: Instant) {
+    pub(crate) fn note_fair(&self, key: &LockKey, now: Instant) {
         self.enter(key, now, |contest| contest.fair = Some(now));
     }
 
@@ -165,10 +166,10 @@ mod tests {
     #[test]
     fn a_turn_lasts_as_long_as_the_others_had_the_key() {
         let (pollers, start) = (Pollers::default(), Instant::now());
-        pollers.busy(&key(), FOREIGN, true, start);
-        pollers.busy(&key(), FOREIGN, true, start + 70 * MS);
+        pollers.note_busy(&key(), FOREIGN, true, start);
+        pollers.note_busy(&key(), FOREIGN, true, start + 70 * MS);
         let got = start + 100 * MS;
-        pollers.granted(&key(), got);
+        pollers.note_granted(&key(), got);
         assert_eq!(pollers.end_turn(&key(), got + 99 * MS), None);
         let ended = got + 100 * MS;
         assert_eq!(pollers.end_turn(&key(), ended), Some(ended + FREE_FOR));
@@ -180,17 +181,17 @@ mod tests {
     #[test]
     fn a_turn_does_not_last_as_long_as_nobody_asked() {
         let (pollers, start) = (Pollers::default(), Instant::now());
-        pollers.busy(&key(), FOREIGN, true, start);
+        pollers.note_busy(&key(), FOREIGN, true, start);
         let later = start + 3600 * 1000 * MS;
-        pollers.granted(&key(), later);
+        pollers.note_granted(&key(), later);
         assert!(pollers.end_turn(&key(), later + TURN_ALONE).is_some());
     }
 
     #[test]
     fn a_key_that_is_asked_for_in_the_order_of_arrival_is_not_left_free() {
         let (pollers, start) = (Pollers::default(), Instant::now());
-        pollers.busy(&key(), FOREIGN, true, start);
-        pollers.fair(&key(), start);
+        pollers.note_busy(&key(), FOREIGN, true, start);
+        pollers.note_fair(&key(), start);
         assert_eq!(pollers.end_turn(&key(), start + TURN_MOST), None);
         assert!(pollers.end_turn(&key(), start + SEEN_FOR).is_some());
     }
@@ -198,12 +199,12 @@ mod tests {
     #[test]
     fn turns_grow_while_nobody_takes_the_free_key_and_are_bounded() {
         let (pollers, start) = (Pollers::default(), Instant::now());
-        pollers.busy(&key(), FOREIGN, true, start);
+        pollers.note_busy(&key(), FOREIGN, true, start);
         let mut now = start + MS;
         let mut turns = Vec::new();
         for _ in 0..6 {
             let began = now;
-            pollers.granted(&key(), began);
+            pollers.note_granted(&key(), began);
             while pollers.end_turn(&key(), now).is_none() {
                 now += MS;
             }
@@ -218,7 +219,7 @@ mod tests {
         let ours = Holder::Owner(Owner::new(ClientId(1), 1));
         for is_shared in [true, false] {
             let pollers = Pollers::default();
-            pollers.busy(&key(), ours, is_shared, start);
+            pollers.note_busy(&key(), ours, is_shared, start);
             assert_eq!(pollers.end_turn(&key(), start + 999 * MS), None);
             let left = pollers.end_turn(&key(), start + 1000 * MS);
             assert_eq!(left.is_some(), is_shared);

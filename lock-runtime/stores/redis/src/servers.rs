@@ -68,10 +68,10 @@ impl Servers {
     }
 
     /// Waits until the first attempt to connect has succeeded or failed.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         match self {
-            Self::One(connection) => connection.first_attempt(by).await,
-            Self::Cluster(cluster) => cluster.first_attempt(by).await,
+            Self::One(connection) => connection.await_first_attempt(by).await,
+            Self::Cluster(cluster) => cluster.await_first_attempt(by).await,
         }
     }
 

@@ -122,10 +122,10 @@ impl RedisStore {
     }
 
     /// Waits until the first attempt to connect has succeeded or failed; of confirmations, too.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
-        self.servers.first_attempt(by).await?;
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        self.servers.await_first_attempt(by).await?;
         match &self.replication {
-            Some(replication) => replication.first_attempt(by).await,
+            Some(replication) => replication.await_first_attempt(by).await,
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 
 use lock_store::{ClientId, Failure, Link, StoreError};
 
-use crate::client_locks::Folder;
+use crate::client_folder::Folder;
 use crate::database::Database;
 use crate::errors::{busy, is_unknown, of_io, of_sqlite, replaced};
 use crate::files::NotBegun;

@@ -14,7 +14,7 @@
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 mod batch;
-mod client_locks;
+mod client_folder;
 mod contract;
 mod database;
 mod errors;

@@ -11,7 +11,7 @@ use lock_store::{Clock, HandedOver, Link, Listener, Namespace, Trust};
 use tokio::net::UnixDatagram;
 use tokio::sync::oneshot;
 
-use crate::client_locks::Folder;
+use crate::client_folder::Folder;
 use crate::mail::{LONGEST, Mail, News};
 
 /// There is only one way to the database.

@@ -3,7 +3,7 @@
 use lock_store::{ClientId, StoreError, StoreErrorKind};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
-use crate::client_locks::{Folder, OwnFile};
+use crate::client_folder::{Folder, OwnFile};
 use crate::database::Database;
 use crate::errors::{of_io, of_sqlite};
 use crate::lock::hand_over_freed;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use lock_store::Owner;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
-use crate::client_locks::{Folder, Process};
+use crate::client_folder::{Folder, Process};
 use crate::mail::{Mail, News};
 
 /// Another client.

@@ -130,6 +130,6 @@ pub(crate) fn capabilities(session: Duration, layout: NodeLayout) -> Capabilitie
     }
     can.lingers = Lingers::AtMost(session);
     // What is under way in a session ends with it.
-    can.late = Some(session);
+    can.carried_out_within = Some(session);
     can
 }

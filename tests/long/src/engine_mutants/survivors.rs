@@ -138,13 +138,6 @@ pub(super) const KNOWN: &[Known] = &[
         "the watcher is a task of the client's own thread, which runs nothing inside of a wake-up",
     ),
     (
-        "background/shutdown.rs",
-        "self.send_release(&hold, false, true);",
-        "true",
-        [1, 1],
-        "no later request waits for it: a client that closes admits none",
-    ),
-    (
         "hold/release.rs",
         "drop(state);",
         "deleted",
@@ -216,23 +209,9 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     (
         "acquire/several.rs",
-        "self.send_release(&hold, true, true);",
+        "self.send_release(&hold, LaterRequests::Wait, GoneHold::IsExpected);",
         "deleted",
         [1, 1],
-        RACE,
-    ),
-    (
-        "acquire/several.rs",
-        "self.send_release(&hold, true, true);",
-        "false",
-        [1, 2],
-        RACE,
-    ),
-    (
-        "acquire/several.rs",
-        "self.send_release(&hold, true, true);",
-        "false",
-        [2, 2],
         RACE,
     ),
     (

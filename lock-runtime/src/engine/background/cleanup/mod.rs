@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use self::backlog::{AT_ONCE, Backlog, JobAttempt};
 use self::backlogs::{Backlogs, Way};
 use self::pending_jobs::PendingJobs;
-use crate::engine::hold::part::LateAcquire;
+use crate::engine::late_acquire::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
@@ -46,7 +46,7 @@ pub(crate) struct PendingRelease {
     /// When the hold ends by itself.
     pub(crate) expires: Instant,
     /// Until the first answer, later requests of this process wait.
-    pub(crate) first: Vec<Releasing>,
+    pub(crate) holds_back: Vec<Releasing>,
     pub(crate) pending_outcomes: Vec<(LateAcquire, Acquire)>,
     /// The hold may be gone for a known reason: it expired, the store said that it is gone, or an
     /// earlier release was carried out.
@@ -61,7 +61,7 @@ pub(crate) struct PendingUndo {
     pub(crate) expires: Instant,
     /// Until the first answer, and for one command's time at most if there are many, later requests
     /// of this process wait.
-    pub(crate) first: Option<Releasing>,
+    pub(crate) holds_back: Option<Releasing>,
 }
 
 /// The way to the cleanup task. The task ends when all of these are gone and its work is done.
@@ -235,9 +235,9 @@ impl CleanupTask {
         // No request waits for what is not sent yet for longer than one command may take.
         if let Some(since) = now.checked_sub(*command_timeout) {
             let releases = self.releases.overdue(since);
-            releases.for_each(|release| release.first.clear());
+            releases.for_each(|release| release.holds_back.clear());
             let undos = self.undos.overdue(since);
-            undos.for_each(|undo| drop(undo.first.take()));
+            undos.for_each(|undo| drop(undo.holds_back.take()));
         }
     }
 
@@ -296,7 +296,7 @@ impl CleanupWorker {
         }
         let by = sent + self.command_timeout;
         let result = self.store.release(job.requests.clone(), by).await;
-        job.first.clear();
+        job.holds_back.clear();
         self.liveness.note(sent, &result);
         let (again, undos) = match result {
             Ok(answer) => (None, self.undos_after(job, sent, &answer)),
@@ -337,7 +337,7 @@ impl CleanupWorker {
             request,
             pending_outcome: Some(late),
             expires: late.until.max(expires),
-            first: None,
+            holds_back: None,
         })
         .collect()
     }
@@ -373,7 +373,7 @@ impl CleanupWorker {
         let sent = self.clock.now();
         let by = sent + self.command_timeout;
         let result = self.store.abandon(job.request.clone(), by).await;
-        job.first.take();
+        job.holds_back.take();
         self.liveness.note(sent, &result);
         let now = self.clock.now();
         let times = tries.saturating_add(1);

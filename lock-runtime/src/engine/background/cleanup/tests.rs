@@ -21,7 +21,7 @@ fn release() -> CleanupJob {
         requests: Vec::new(),
         keep_until: now,
         expires: now,
-        first: Vec::new(),
+        holds_back: Vec::new(),
         pending_outcomes: Vec::new(),
         expected_gone: true,
     })

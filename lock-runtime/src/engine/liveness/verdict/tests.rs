@@ -152,6 +152,29 @@ fn a_store_that_answers_bears_out_what_was_told_before() {
 }
 
 #[test]
+fn one_that_has_not_asked_when_its_wait_is_over_has_its_first_try() {
+    let start = Instant::now();
+    let has_it = |wait, after: u32, said, has_asked, was_told_busy: bool| {
+        let budget = Budget::new(start, wait, &DEFAULTS);
+        has_first_try(&budget, start + after * MS, &said, has_asked, || {
+            was_told_busy
+        })
+    };
+    assert!(has_it(WAIT, 3000, Said::Alive, false, false));
+    assert!(!has_it(WAIT, 2999, Said::Alive, false, false));
+    assert!(!has_it(Wait::Forever, 3000, Said::Alive, false, false));
+    for said in [
+        Said::Taken,
+        Said::Contended(error("others")),
+        Said::Failing(error("a failure")),
+    ] {
+        assert!(!has_it(WAIT, 3000, said, false, false));
+    }
+    assert!(!has_it(WAIT, 3000, Said::Alive, true, false));
+    assert!(!has_it(WAIT, 3000, Said::Alive, false, true));
+}
+
+#[test]
 fn a_store_that_answers_only_others_is_unavailable() {
     let verdict = over(Said::Alive, false);
     assert!(is_unavailable(&verdict, "it answers others"), "{verdict:?}");

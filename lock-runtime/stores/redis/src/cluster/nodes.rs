@@ -107,7 +107,7 @@ impl Cluster {
     }
 
     /// Waits until the map is known, or no node reports it.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         self.learn(0, by).await
     }
 
@@ -302,7 +302,7 @@ impl Cluster {
     }
 
     /// The error if no node in the URL reported the map in time.
-    fn is_slow(&self) -> StoreError {
+    fn map_not_reported(&self) -> StoreError {
         let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
         // Another task asks, which has more time. What it has met so far is known.
         let met = {
@@ -328,7 +328,7 @@ impl Cluster {
     async fn learn(&self, version: u64, by: Instant) -> Result<(), StoreError> {
         let clock = &self.context.clock;
         let asking = clock.by(by, self.asking.lock()).await;
-        let mut last = asking.ok_or_else(|| self.is_slow())?;
+        let mut last = asking.ok_or_else(|| self.map_not_reported())?;
         if self.state.lock().version > version {
             return Ok(());
         }
@@ -337,7 +337,7 @@ impl Cluster {
         {
             let pause = clock.sleep_until(last + CLUSTER_MAP_PAUSE);
             let paused = clock.by(by, pause).await;
-            paused.ok_or_else(|| self.is_slow())?;
+            paused.ok_or_else(|| self.map_not_reported())?;
         }
         *last = Some(clock.now());
         let up: Vec<_> = {

@@ -96,10 +96,10 @@ impl RedisStore {
         let mut instead_of = request.instead_of;
         if self.is_shared(key) {
             if request.fair {
-                self.pollers.fair(key, now);
+                self.pollers.note_fair(key, now);
             }
             if instead_of.is_some() {
-                self.pollers.wanted(key, now);
+                self.pollers.note_wanted(key, now);
             }
         }
         let mut sent = now;
@@ -158,11 +158,12 @@ impl RedisStore {
         match acquired {
             _ if request.claim.permits.is_some() => {}
             Acquired::Granted(_) if !self.pollers.has_any() => {}
-            Acquired::Granted(_) => self.pollers.granted(key, self.clock.now()),
+            Acquired::Granted(_) => self.pollers.note_granted(key, self.clock.now()),
             Acquired::Busy(busy) => {
                 if let Some(holder) = busy.holder {
                     let now = self.clock.now();
-                    self.pollers.busy(key, holder, self.is_shared(key), now);
+                    self.pollers
+                        .note_busy(key, holder, self.is_shared(key), now);
                 }
             }
             Acquired::Conflict => {}

@@ -1,5 +1,8 @@
 -- Shared by the scripts that grant: the rules of lock_store::rules, whose parts have the same names
--- here. KEYS: three for each lock, in this order: lock, queue, fence counter.
+-- here: first the queue's places (`queue.rs` there), then what is held (`holders.rs`), then the
+-- hand-over (`lock.rs`). Before it stand `tokens.lua` (the time, fencing tokens) and `version.lua`
+-- (what can't be read); behind it, the file of the command. KEYS: three for each lock, in this
+-- order: lock, queue, fence counter.
 --
 -- An exclusive lock is a string: the owner. A lock that is held in shares is a sorted set. It has
 -- `<owner>:<permits>` for each hold, scored with the end of its lease in microseconds. Scored below

@@ -3,7 +3,7 @@
 
 mod acquire;
 mod acquire_all;
-mod batch;
+mod by_slot;
 mod fence;
 mod inspect;
 mod latch;
@@ -13,6 +13,7 @@ pub(crate) mod quorum;
 mod rate;
 mod release;
 pub(crate) mod renew;
+mod renew_batch;
 pub(crate) mod required_rights;
 pub(crate) mod rights;
 pub(crate) mod tell;

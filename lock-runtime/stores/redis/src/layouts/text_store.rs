@@ -320,7 +320,7 @@ impl<L: TextLayout> Store for TextStore<L> {
     }
 
     lock_store::delegate! {
-        tell forget_unused_views ping connected is_connected servers log_findings link close
+        tell forget_unused_views ping await_connection is_connected servers log_findings link close
         is_closed
     }
 

@@ -64,7 +64,7 @@ impl Store for QuorumStore {
     }
 
     fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(self.first_attempt(by))
+        Box::pin(self.await_first_attempt(by))
     }
 
     fn is_connected(&self) -> bool {

@@ -30,9 +30,9 @@ struct ServerEnd {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EndWish {
-    /// Ask servers that do not have it as well, so that they tell waiting clients that the lock is
-    /// free.
-    pub(super) held: bool,
+    /// Servers tell waiting clients that the lock is free. So those that do not have it are asked
+    /// as well.
+    pub(super) tells_waiters: bool,
     pub(super) keep_until: Option<Instant>,
     /// The time limit for the next answer, if there is one.
     pub(super) by: Option<Instant>,
@@ -61,7 +61,7 @@ impl Ends {
         }
         end.listeners.push(listener);
         end.wish = EndWish {
-            held: wish.held || end.wish.held,
+            tells_waiters: wish.tells_waiters || end.wish.tells_waiters,
             keep_until: wish.keep_until.max(end.wish.keep_until),
             by: wish.by,
         };

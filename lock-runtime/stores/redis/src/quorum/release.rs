@@ -102,13 +102,13 @@ impl QuorumStore {
     }
 
     /// Ends a round on every server, even if nothing listens. Each server is asked until it has
-    /// surely done it or the round's time is over. With `held`, servers that do not have it are
-    /// asked as well, so that they tell waiting clients that the lock is free. However often this
-    /// is called, one task asks each server.
+    /// surely done it or the round's time is over. With `tells_waiters`, servers that do not have
+    /// it are asked as well, so that they tell waiting clients that the lock is free. However
+    /// often this is called, one task asks each server.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
-        held: bool,
+        tells_waiters: bool,
         keep_until: Option<Instant>,
         by: Instant,
     ) -> EndReplies {
@@ -116,7 +116,7 @@ impl QuorumStore {
         let (sender, replies) = mpsc::unbounded_channel();
         for (at, node) in self.nodes.iter().enumerate() {
             let wish = EndWish {
-                held,
+                tells_waiters,
                 keep_until,
                 by: Some(by),
             };
@@ -162,7 +162,7 @@ impl PartEnding {
         let (mut tries, mut told) = (0, false);
         loop {
             let wish = ends.wish(self.at);
-            if part == RoundPart::HasNot && !wish.held {
+            if part == RoundPart::HasNot && !wish.tells_waiters {
                 return ends.record(self.at, &Ok(Released::NotHeld), false, true);
             }
             let sent = self.clock.now();
@@ -174,7 +174,7 @@ impl PartEnding {
                 owner: self.round.owner,
                 keep,
                 // Tell waiting clients only once.
-                tell: wish.held && !told,
+                tell: wish.tells_waiters && !told,
             };
             told = true;
             let by = wish.by.unwrap_or(sent + self.command_timeout);

@@ -26,7 +26,7 @@ pub(super) struct Round {
 struct RoundState {
     parts: Vec<RoundPart>,
     until: Instant,
-    over: bool,
+    is_over: bool,
 }
 
 /// One server's part of a round.
@@ -49,7 +49,7 @@ impl Round {
             state: Mutex::new(RoundState {
                 parts: vec![RoundPart::Asked; servers],
                 until,
-                over: false,
+                is_over: false,
             }),
             changed: Notify::new(),
             ends: Ends::new(servers),
@@ -87,7 +87,7 @@ impl Round {
 
     /// Ends the round: no more requests are sent for it.
     pub(super) fn end(&self) {
-        self.state.lock().over = true;
+        self.state.lock().is_over = true;
         self.changed.notify_waiters();
     }
 
@@ -96,7 +96,7 @@ impl Round {
         let over = async {
             loop {
                 let changed = self.changed.notified();
-                if self.state.lock().over {
+                if self.state.lock().is_over {
                     return;
                 }
                 changed.await;

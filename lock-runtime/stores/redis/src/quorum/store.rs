@@ -102,9 +102,9 @@ impl QuorumStore {
 
     /// Waits until every server was reached or not. A majority must be reached, and no server may
     /// differ from what the URL says.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         let mut attempts =
-            self.each(move |_, node| async move { node.servers.first_attempt(by).await });
+            self.each(move |_, node| async move { node.servers.await_first_attempt(by).await });
         let mut failures = Vec::new();
         while let Some((at, attempt)) = attempts.recv().await {
             match attempt {

@@ -86,8 +86,8 @@ impl Replication {
     }
 
     /// Waits until its first attempt to connect has succeeded or failed.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
-        self.servers.first_attempt(by).await
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        self.servers.await_first_attempt(by).await
     }
 
     pub(crate) fn close(&self) {

@@ -78,7 +78,8 @@ impl Endpoint {
     }
 
     /// Connects as this client, at the first of the server's addresses where the right server
-    /// answers. `prepare` gives each attempt who hears its connection, and what belongs to it.
+    /// answers. `prepare` makes, for each attempt, the receiver of its events and what the caller
+    /// keeps with the connection.
     pub(crate) async fn connect<P>(
         &self,
         prepare: &impl Fn() -> (Box<dyn ConnectionEvents>, P),

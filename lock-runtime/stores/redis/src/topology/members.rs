@@ -139,11 +139,11 @@ impl Member {
         })?;
         match self.members.other_with(self.at, &run) {
             None => Ok(run),
-            Some(other) => Err(self.is_another(other)),
+            Some(other) => Err(self.same_server_twice(other)),
         }
     }
 
-    fn is_another(&self, other: &str) -> StoreError {
+    fn same_server_twice(&self, other: &str) -> StoreError {
         let name = self.members.name(self.at);
         let text = format!(
             "{other} and {name} are the same server, which would have two votes in the quorum; \
@@ -157,7 +157,7 @@ impl Member {
     pub(super) fn admit(&self, run: ServerRun) -> Result<Instant, StoreError> {
         let (members, name) = (&self.members, self.members.name(self.at));
         let counts_from = members.enter(self.at, run);
-        let counts_from = counts_from.map_err(|other| self.is_another(other))?;
+        let counts_from = counts_from.map_err(|other| self.same_server_twice(other))?;
         let left = counts_from.saturating_duration_since(members.clock.now());
         if !left.is_zero() {
             tracing::warn!(

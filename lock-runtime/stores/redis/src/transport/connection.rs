@@ -27,6 +27,7 @@ use crate::topology::unreached;
 
 /// After this many commands in a row without an answer, the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
+
 #[derive(Clone, Debug)]
 enum ConnectionState {
     /// No connection; why, if an attempt failed.
@@ -232,7 +233,7 @@ impl Connection {
 
     /// Waits until the first attempt to connect has succeeded or failed, a little longer than `by`:
     /// the attempt has a time limit of its own, which began later, and knows best what failed.
-    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+    pub(crate) async fn await_first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         let by = by + self.context.timeouts.connect;
         let mut states = self.state.subscribe();
         let tried = states.wait_for(|state| !matches!(state, ConnectionState::Down(None)));
@@ -245,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Sends one request, and judges the connection by the answer.
+    /// Sends one request, and notes what the answer says about the connection.
     pub(crate) async fn exchange(
         &self,
         by: Instant,
@@ -264,7 +265,7 @@ impl Connection {
             is_repeated: request.is_repeated(),
         };
         let result = request.run(&up, asking, &limits).await;
-        let result = self.judge(&up, sent, by, Some(result))?;
+        let result = self.note_answer(&up, sent, by, Some(result))?;
         Ok(Exchanged {
             link: up.link,
             counts_from: up.counts_from,
@@ -281,7 +282,7 @@ impl Connection {
         let up = self.choose(by).await?;
         let sent = self.context.clock.now();
         let answer = self.context.clock.by(by, exchange(&up)).await;
-        self.judge(&up, sent, by, answer)
+        self.note_answer(&up, sent, by, answer)
     }
 
     async fn choose(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
@@ -291,8 +292,9 @@ impl Connection {
         }
     }
 
-    /// What an answer, or that there was none in time, says about the connection.
-    fn judge<T>(
+    /// Counts what an answer, or its absence, says about the connection, and reports one that is of
+    /// no use.
+    fn note_answer<T>(
         &self,
         up: &Connected,
         sent: Instant,

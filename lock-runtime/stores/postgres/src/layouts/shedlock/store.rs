@@ -291,7 +291,7 @@ impl Store for ShedLockTable {
         let of_postgres = self.store.capabilities();
         let mut can = Capabilities::none("the layout `shedlock`");
         can.namespaces = true;
-        can.late = of_postgres.late;
+        can.carried_out_within = of_postgres.carried_out_within;
         can.fails_over = of_postgres.fails_over;
         can
     }
@@ -310,5 +310,7 @@ impl Store for ShedLockTable {
         })
     }
 
-    lock_store::delegate! { connected is_connected servers log_findings link close is_closed }
+    lock_store::delegate! {
+        await_connection is_connected servers log_findings link close is_closed
+    }
 }

@@ -110,7 +110,8 @@ impl RedissonStore {
             Kind::ReadWrite { writes } => self.end_read_write(&names, claim, writes, keep, false),
             Kind::Semaphore(count) => self.end_permits(&names, claim, 0..count, keep),
         };
-        self.rivals.released(&claim.key, self.store.clock.now());
+        self.rivals
+            .note_released(&claim.key, self.store.clock.now());
         self.done(&claim.key, by, &end.patient(Some(by + RELEASE_PATIENCE)))
             .await
     }

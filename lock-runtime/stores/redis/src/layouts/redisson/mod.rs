@@ -69,8 +69,8 @@ impl RedissonStore {
 
 impl Store for RedissonStore {
     delegate! {
-        tell forget_unused_views ping connected is_connected log_findings servers link link_of
-        close is_closed
+        tell forget_unused_views ping await_connection is_connected log_findings servers link
+        link_of close is_closed
     }
 
     lock_store::boxed! {

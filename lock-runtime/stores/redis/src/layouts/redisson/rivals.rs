@@ -73,7 +73,7 @@ struct Rival {
 
 impl Rivals {
     /// Notes that this client has released the key.
-    pub(super) fn released(&self, key: &LockKey, now: Instant) {
+    pub(super) fn note_released(&self, key: &LockKey, now: Instant) {
         if let Some(rival) = self.keys.lock().get_mut(key) {
             rival.ours = Some(now);
         }
@@ -82,7 +82,7 @@ impl Rivals {
     /// Notes who has the key, and what was found if it was a waiter for an exclusive lock that
     /// looked. Returns when the waiter must ask again without a message. (Who has a lock in shares
     /// may change without a message: the readers' first ends, and others read on.)
-    pub(super) fn busy(
+    pub(super) fn note_busy(
         &self,
         key: &LockKey,
         holder: Holder,
@@ -99,7 +99,7 @@ impl Rivals {
         };
         if is_foreign {
             (rival.seen, rival.ours) = (Some(now), None);
-            rival.came();
+            rival.note_came();
         } else {
             rival.ours = Some(now);
         }
@@ -139,15 +139,15 @@ impl Rivals {
     }
 
     /// Notes that somebody released the key during a head start.
-    pub(super) fn came(&self, key: &LockKey) {
+    pub(super) fn note_came(&self, key: &LockKey) {
         if let Some(rival) = self.keys.lock().get_mut(key) {
-            rival.came();
+            rival.note_came();
         }
     }
 }
 
 impl Rival {
-    fn came(&mut self) {
+    fn note_came(&mut self) {
         (self.in_vain, self.without_until) = (0, None);
     }
 
@@ -187,27 +187,27 @@ mod tests {
     fn a_head_start_doubles_until_redisson_comes() {
         let (rivals, key) = (Rivals::default(), LockKey::from("k"));
         assert_eq!(rivals.head_start(&key, at(0)), None);
-        rivals.busy(&key, JAVA, None, at(0));
+        rivals.note_busy(&key, JAVA, None, at(0));
         assert_eq!(rivals.head_start(&key, at(1)), None, "it has just had it");
-        rivals.released(&key, at(10));
+        rivals.note_released(&key, at(10));
         for came in [true, false] {
             for doubled in 0..=DOUBLED {
                 let about = HEAD_START * (1 << doubled);
                 let head_start = rivals.head_start(&key, at(10));
                 assert!(head_start.is_some_and(|it| it >= about / 2 && it < about * 3 / 2));
                 if came && doubled == DOUBLED - 1 {
-                    rivals.came(&key);
+                    rivals.note_came(&key);
                     break;
                 }
             }
         }
         assert_eq!(rivals.head_start(&key, at(10)), None, "it does not come");
-        rivals.released(&key, at(1000));
+        rivals.note_released(&key, at(1000));
         let longest = HEAD_START * (1 << DOUBLED);
         let head_start = rivals.head_start(&key, at(1000));
         assert!(head_start.is_some_and(|it| it >= longest / 2));
         assert_eq!(rivals.head_start(&key, at(1000)), None);
-        rivals.released(&key, at(10_001));
+        rivals.note_released(&key, at(10_001));
         assert_eq!(
             rivals.head_start(&key, at(10_001)),
             None,
@@ -219,8 +219,8 @@ mod tests {
     fn releases_are_silent_if_the_holder_changes_and_nobody_has_heard_of_it() {
         let is_silent = |second: Holder, heard| {
             let (rivals, key) = (Rivals::default(), LockKey::from("k"));
-            rivals.busy(&key, JAVA, Some(look(0, 1000, None)), at(0));
-            rivals.busy(&key, second, Some(look(10, 1000, heard)), at(10));
+            rivals.note_busy(&key, JAVA, Some(look(0, 1000, None)), at(0));
+            rivals.note_busy(&key, second, Some(look(10, 1000, heard)), at(10));
             let keys = rivals.keys.lock();
             keys.get(&key).is_some_and(|rival| rival.silent.is_some())
         };
@@ -233,7 +233,7 @@ mod tests {
     fn looks_become_rare_while_one_hold_lasts() {
         let (rivals, key) = (Rivals::default(), LockKey::from("k"));
         let looks = |now, ends| {
-            rivals.busy(&key, JAVA, Some(look(now, ends, None)), at(now));
+            rivals.note_busy(&key, JAVA, Some(look(now, ends, None)), at(now));
             rivals.keys.lock().get(&key).map(|rival| rival.looks)
         };
         let (first, again) = (looks(0, 1000), [looks(10, 1000), looks(30, 1000)]);

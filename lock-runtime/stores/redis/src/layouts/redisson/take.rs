@@ -122,7 +122,7 @@ impl RedissonStore {
         others.await;
         let heard = self.channels.heard(channel);
         if heard.is_some_and(|heard| heard > now) {
-            self.rivals.came(key);
+            self.rivals.note_came(key);
         }
         true
     }
@@ -222,12 +222,12 @@ impl RedissonStore {
             let (heard, now) = (self.channels.heard(channel), self.store.clock.now());
             let ends = rest.map(|rest| now + rest);
             let look = looks.then_some(Sighting { now, ends, heard });
-            look_early = self.rivals.busy(key, holder, look, now);
+            look_early = self.rivals.note_busy(key, holder, look, now);
         }
         busy.look_in = look_early.into_iter().chain([recheck_in(rest)]).min();
         if state == Value::Int(2) {
             let now = self.store.clock.now();
-            self.rivals.released(&request.claim.key, now);
+            self.rivals.note_released(&request.claim.key, now);
             self.channels.be_quiet(channel, now + OTHERS_FIRST);
             busy.look_in = Some(OTHERS_FIRST);
         }

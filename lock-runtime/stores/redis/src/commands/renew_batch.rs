@@ -1,21 +1,11 @@
-//! Batches for several locks that one command can't name: in a cluster, one command for each slot,
-//! all at once. And renewals, which are one command if they can.
-
-use std::collections::BTreeMap;
+//! Renewals of several locks, which are one command if they can be.
 
 use futures_util::future::join_all;
-use lock_store::{Answer, Failure, Instant, Link, LockKey, Renewal, Renewed, Replied, StoreFuture};
+use lock_store::{Answer, Instant, Link, Renewal, Renewed, Replied, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, reply};
-
-/// The outcome of each part of a batch, in the order of the batch.
-pub(super) struct BatchOutcomes<T> {
-    pub(super) outcomes: Vec<Result<T, Failure>>,
-    /// The link that all answers came over.
-    pub(super) link: Link,
-}
 
 impl RedisStore {
     pub(crate) async fn renew_batch(
@@ -35,42 +25,6 @@ impl RedisStore {
         let parts = parts.await;
         // A node that does not answer must not spoil the others' answers.
         Ok(Answer::new(renewed_each(parts.outcomes)?, parts.link))
-    }
-
-    /// Runs a batch slot by slot. `run` gets the requests of one slot, and answers each of them in
-    /// order.
-    pub(super) async fn by_slot<'r, R, T: Clone>(
-        &self,
-        batch: &'r [R],
-        key: impl Fn(&R) -> &LockKey,
-        run: impl Fn(Vec<&'r R>) -> StoreFuture<'r, Vec<T>>,
-    ) -> BatchOutcomes<T> {
-        let mut slots = BTreeMap::<Option<u16>, Vec<usize>>::new();
-        for (at, request) in batch.iter().enumerate() {
-            slots.entry(self.slot(key(request))).or_default().push(at);
-        }
-        let groups: Vec<Vec<usize>> = slots.into_values().collect();
-        let running = groups
-            .iter()
-            .map(|group| run(group.iter().map(|at| &batch[*at]).collect()));
-        let (mut outcomes, mut link) = (BTreeMap::new(), None);
-        for (group, answer) in groups.iter().zip(join_all(running).await) {
-            match answer {
-                Ok(Answer {
-                    value, link: over, ..
-                }) => {
-                    link = link.into_iter().chain([over]).reduce(Link::merge);
-                    outcomes.extend(group.iter().copied().zip(value.into_iter().map(Ok)));
-                }
-                Err(failure) => {
-                    outcomes.extend(group.iter().map(|at| (*at, Err(failure.clone()))));
-                }
-            }
-        }
-        BatchOutcomes {
-            outcomes: outcomes.into_values().collect(),
-            link: link.unwrap_or(Link::SEVERAL),
-        }
     }
 
     async fn renew_together(&self, holds: &[&Renewal], by: Instant) -> Replied<Vec<Renewed>> {
