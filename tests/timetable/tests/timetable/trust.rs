@@ -100,7 +100,8 @@ fn the_message_of_a_hand_over_is_believed_as_far_as_it_says() {
 fn a_late_command_is_undone_for_as_long_as_the_store_says() {
     simulated(async {
         for (late, undone_until) in [(None, 30_000), (Some(of(2000)), 2000)] {
-            let (store, client) = RecordingStore::open_as(|can| can.late = late).await;
+            let (store, client) =
+                RecordingStore::open_as(|can| can.carried_out_within = late).await;
             store.title(format!("{late:?}"));
             store.next("acquire", &[Fate::Lost]);
             store.set_usual("abandon", Fate::Replies(0, 9));
