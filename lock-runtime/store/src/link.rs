@@ -60,7 +60,7 @@ pub struct Failure {
     /// The link that carried the command, if it may take effect. `None` if it did not and will not.
     pub unknown: Option<Link>,
     /// When it can't take effect any more, if that is known. `None`: as the store's
-    /// [capabilities](crate::Capabilities::late) say.
+    /// [capabilities](crate::Capabilities::carried_out_within) say.
     pub until: Option<Instant>,
 }
 
