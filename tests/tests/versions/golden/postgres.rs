@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 
+use lock_store::{Acquired, Busy, Queue};
 use lock_testkit::{PostgresServer, eventually};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client, NoTls, SimpleQueryMessage};
@@ -192,14 +193,13 @@ fn by_numbers_of_hex(text: &str) -> String {
 async fn what_was_said_in_postgresql_is_understood() {
     let server = PostgresServer::start().await;
     let clients = Clients::of(&server).await;
-    // It listens when a message to it has come.
+    // A client that is not known to hear is told when to look again.
     clients.take(claim("l", owner(A, 1), None), 0).await;
-    clients.wait(claim("l", owner(B, 7), None), 0).await;
-    let free = claim("l", owner(A, 1), None);
-    clients.release(free, std::time::Duration::ZERO).await;
-    let granted = || clients.heard_by_b.granted.lock().unwrap();
-    eventually("it listens", async || !granted().is_empty()).await;
-    granted().clear();
+    eventually("it listens", async || {
+        let asks = clients.acquire(claim("l", owner(B, 7), None), Queue::Respect, 0);
+        matches!(asks.await, Ok(Acquired::Busy(Busy { look_in: None, .. })))
+    })
+    .await;
     for line in lines("postgres/messages.txt") {
         let said = by_numbers_of_hex(&line);
         server
