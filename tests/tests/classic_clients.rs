@@ -112,7 +112,7 @@ async fn a_classic_lock_without_a_lease_is_busy_and_not_an_error() {
 async fn redis_py_and_ours_take_turns_on_one_key_and_never_at_once() {
     let (lasts, pause) = (Duration::from_secs(5), Duration::from_millis(10));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // Two tasks of one client pass the lock to each other; two clients have it handed over.
+    // Two tasks of one client hand the lock off; between two clients the store hands it over.
     for (clients, tasks) in [(1, 1), (1, 2), (2, 2)] {
         let server = RedisServer::start().await;
         let mut ours = Vec::new();

@@ -21,7 +21,7 @@
 //! What it lacks, and a client refuses:
 //! - fencing tokens: a counter could be evicted, and would begin anew;
 //! - a queue: those who wait ask again after 20 to 60 ms, and who comes first gets it. A process
-//!   whose tasks pass a lock on leaves it alone for as long, now and then;
+//!   whose tasks hand a lock off leaves it alone for as long, now and then;
 //! - messages: errors do not name the holder's process;
 //! - shares, latches, rate limiters.
 //!

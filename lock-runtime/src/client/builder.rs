@@ -154,11 +154,10 @@ impl LockClientBuilder {
         self
     }
 
-    /// How often, and for how long, an exclusive lock that is not [`fair`](crate::Lock::fair)
-    /// passes from one task of this process to the next without the store. Then other processes
-    /// that wait have their turn. More makes a hot key faster, and the others wait longer. Default:
-    /// 64 times and 10 ms. With `0`, each release hands the lock over in the store, in the order of
-    /// its queue.
+    /// How often, and for how long, tasks of this process hand off an exclusive lock that is not
+    /// [`fair`](crate::Lock::fair), without the store. Then other processes that wait have
+    /// their turn. More makes a hot key faster, and the others wait longer. Default: 64 times and
+    /// 10 ms. With `0`, each release hands the lock over in the store, in the order of its queue.
     ///
     /// A task that does not take the lock within 1 to 2 s, because nobody polls it, is skipped.
     pub fn local_tenure(mut self, handoffs: u32, time: Duration) -> Self {

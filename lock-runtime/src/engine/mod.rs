@@ -71,7 +71,6 @@ use crate::observe::Stats;
 /// work and itself.
 pub(crate) struct Engine {
     /// The one that made it.
-    process: u32,
     /// Why it could not be started, if so.
     refusal: Option<Box<str>>,
     clock: Clock,
@@ -104,7 +103,7 @@ pub(crate) struct Engine {
     /// A request of a view has begun.
     views_used: Arc<Notify>,
     /// Dropped last, when nothing keeps the thread from its end.
-    _end: Option<ThreadEnd>,
+    end: Option<ThreadEnd>,
 }
 
 impl Engine {
@@ -229,8 +228,9 @@ impl Engine {
     }
 }
 
-/// The engine after this pause, in which its task does not keep it. `None`: it is gone.
-async fn after_pause(engine: &Weak<Engine>, pause: Duration) -> Option<Arc<Engine>> {
+/// Pauses without a claim on the engine, so that the pausing task does not keep it alive. `None`:
+/// it is gone.
+async fn sleep_unowned(engine: &Weak<Engine>, pause: Duration) -> Option<Arc<Engine>> {
     let clock = engine.upgrade()?.clock.clone();
     clock.sleep_until(clock.now() + pause).await;
     engine.upgrade()
@@ -259,13 +259,12 @@ impl Drop for Engine {
 /// `fork()` copies a client's memory, and neither its thread nor a connection of its own.
 ///
 /// The copy would go on with the same owner tokens as the original and so hold what that holds, or
-/// wait for ever for a thread that is not there. So the process id is checked before each request
-/// and each release, before any lock is taken that another thread may have had at the fork. It
-/// costs one short system call.
+/// wait for ever for a thread that is not there. So this is checked before each request and each
+/// release, before any lock is taken that another thread may have had at the fork.
 impl Engine {
     /// Whether its thread is not there: in a child process, or since it could not be started.
     fn has_no_thread(&self) -> bool {
-        self.refusal.is_some() || std::process::id() != self.process
+        self.refusal.is_some() || self.end.as_ref().is_some_and(ThreadEnd::is_forked)
     }
 
     /// Refuses everything without a thread.

@@ -138,7 +138,7 @@ pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration
     now > sent + 2 * command_timeout
 }
 
-/// How long a look at a key may take, if its first asker has so much time left. Others share the
+/// How long a look at a key may take, if its first asker has `left` of its time. Others share the
 /// result. So the look is never so short that silence would say nothing about the store.
 pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
     // A store of several servers may answer for most of them at the very end of its time.
@@ -271,7 +271,7 @@ pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults)
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When to renew a hold for the first time, whose command was sent at `sent`, if it is renewed.
+/// When to renew a new hold for the first time. `None`: it is not renewed. See [`renewal_at`].
 pub(crate) fn first_renewal(
     sent: Instant,
     options: &Resolved,
@@ -281,8 +281,8 @@ pub(crate) fn first_renewal(
     renews.then(|| renewal_at(sent, options.lease, until))
 }
 
-/// When to renew a hold with a lease that a command sent at `sent` has set, and that the store has
-/// perhaps allowed to trust for less.
+/// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If
+/// the store allows trust only until an earlier moment, `until`, after a third of the time to that.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
     let allowed = until.map(|until| until.saturating_duration_since(sent));
     sent + allowed.map_or(lease, |allowed| allowed.min(lease)) / 3

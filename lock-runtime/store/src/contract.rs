@@ -107,9 +107,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// The owner of this client whose hold the store shows as that of `shown`, which is what a
-    /// revocation names. Another one only where each attempt has an owner token of its own: in a
-    /// quorum, a late end of one attempt would else end what the next one got.
+    /// The owner by which the engine knows a hold of this client. `shown` is the owner that the
+    /// store shows for it, and that a revocation names. They differ only in a quorum: there each
+    /// attempt has an owner token of its own, so that a late end of one attempt can't end the hold
+    /// that the next one got.
     fn owner_of(&self, shown: Owner) -> Owner {
         shown
     }

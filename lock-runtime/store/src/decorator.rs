@@ -1,5 +1,5 @@
 //! The operations as a list, for stores that do the same with each, and what each store would write
-//! again: methods that only pass on, and futures in boxes.
+//! again: methods that only forward, and futures in boxes.
 
 /// Calls a macro with each operation that a link carries, as
 /// `method(argument: Type) -> Name(Reply);`. Each gets the time limit as its last argument. What

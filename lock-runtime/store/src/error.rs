@@ -116,8 +116,8 @@ impl StoreError {
         }
     }
 
-    /// Replaces the advice that users get with errors of this kind, for an engine that can say more
-    /// exactly what to do. `None`: the users get that one.
+    /// Sets the advice that users read with this error, for an engine that knows better what to do.
+    /// `None` takes it away: users read the advice of the error's kind.
     #[must_use]
     pub fn advise(self, advice: impl Into<Option<&'static str>>) -> Self {
         let advice = advice.into();

@@ -124,6 +124,13 @@ pub fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// As whole microseconds, at most 292,000 years.
+#[doc(hidden)]
+#[must_use]
+pub fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
 /// The wall clock, in microseconds since 1970.
 #[doc(hidden)]
 #[must_use]

@@ -108,10 +108,7 @@ impl Letter {
             REVOKE => ClientMessage::Revoke {
                 key: LockKey::from(""),
                 asker: client,
-                owner: Owner::new(
-                    ClientId(u128::from_be_bytes(take(&mut rest)?)),
-                    u64::from_be_bytes(take(&mut rest)?),
-                ),
+                owner: read_owner(&mut rest)?,
                 only: {
                     let [is_named] = take(&mut rest)?;
                     Some(read_text(&mut rest)?.into()).filter(|_| is_named == 1)
@@ -146,12 +143,14 @@ fn write_client(to: &mut Vec<u8>, client: ClientId) {
     to.extend(client.0.to_be_bytes());
 }
 
-fn write_owner(to: &mut Vec<u8>, owner: Owner) {
+/// Adds an owner to a message.
+pub fn write_owner(to: &mut Vec<u8>, owner: Owner) {
     write_client(to, owner.client);
     to.extend(owner.request.to_be_bytes());
 }
 
-fn write_number(to: &mut Vec<u8>, number: Option<u64>) {
+/// Adds a number to a message, or that there is none.
+pub fn write_number(to: &mut Vec<u8>, number: Option<u64>) {
     to.push(number.is_some().into());
     to.extend(number.unwrap_or(0).to_be_bytes());
 }
@@ -168,7 +167,14 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-fn read_number(from: &mut &[u8]) -> Option<Option<u64>> {
+/// What [`write_owner`] has written. `None` if the message ends before.
+pub fn read_owner(from: &mut &[u8]) -> Option<Owner> {
+    let client = ClientId(u128::from_be_bytes(take(from)?));
+    Some(Owner::new(client, u64::from_be_bytes(take(from)?)))
+}
+
+/// What [`write_number`] has written. `None` if the message ends before.
+pub fn read_number(from: &mut &[u8]) -> Option<Option<u64>> {
     let [is_some] = take(from)?;
     let number = u64::from_be_bytes(take(from)?);
     Some((is_some == 1).then_some(number))

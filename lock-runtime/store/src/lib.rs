@@ -70,12 +70,12 @@ pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 #[doc(hidden)]
-pub use instant::{nanos, wall_micros};
+pub use instant::{micros, nanos, wall_micros};
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use layout::Layout;
 #[doc(hidden)]
-pub use letter::Letter;
+pub use letter::{Letter, read_number, read_owner, write_number, write_owner};
 pub use link::{Answer, Failure, Link, Replied};
 pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]

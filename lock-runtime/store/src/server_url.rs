@@ -18,6 +18,17 @@ pub struct UrlForm {
     pub example: &'static str,
 }
 
+impl UrlForm {
+    /// The error of a path that can't be meant, which says what it `has`.
+    #[must_use]
+    pub fn bad_path(&self, has: &str) -> ConfigError {
+        let example = self.example;
+        ConfigError::new(format!(
+            "the path at the end of the store's URL has {has}; write `{example}`"
+        ))
+    }
+}
+
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -91,10 +102,7 @@ impl<'u> ServerUrl<'u> {
             ))
         })?;
         let path = percent_decoded(path).ok_or_else(|| {
-            ConfigError::new(format!(
-                "the path at the end of the store's URL has a `%` without two hexadecimal digits, \
-                 or is no UTF-8; write `{example}`"
-            ))
+            form.bad_path("a `%` without two hexadecimal digits, or bytes that are no UTF-8")
         })?;
         Ok(Self {
             hosts,

@@ -14,7 +14,7 @@ use crate::worker::{Job, Library};
 const HAND_OVER: &str = "redis.call('set', KEYS[1], ARGV[1], 'PX', 30000) \
     return redis.call('publish', ARGV[1], '1')";
 
-/// One process of those that hand on to each other in turn.
+/// One process of a ring in which each hands over to the next.
 #[derive(Clone)]
 pub(crate) struct Chain {
     connection: MultiplexedConnection,

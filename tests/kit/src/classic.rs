@@ -105,8 +105,8 @@ impl ClassicLibrary {
 
     /// Two tasks of the library and one of each of `ours` take one lock over and over, for so long,
     /// with the library's own pauses between two tries or with this one. `ours` share the key
-    /// names; a client that is there twice has two tasks, which pass the lock to each other. `None`
-    /// where the library can't be had, which is printed.
+    /// names; a client that is there twice has two tasks, which hand the lock off to each other.
+    /// `None` where the library can't be had, which is printed.
     ///
     /// # Panics
     /// If two have had the lock at once, or a side can't go on.

@@ -14,16 +14,6 @@ pub fn monotonic_nanos() -> u64 {
         .expect("less than 500 years since boot")
 }
 
-/// The machine's wall clock, which its servers use too, in microseconds since 1970.
-///
-/// # Panics
-/// If the clock shows a time before 1970.
-#[must_use]
-pub fn wall_micros() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_REALTIME).expect("a clock");
-    u64::try_from(std::time::Duration::from(now).as_micros()).expect("a time after 1970")
-}
-
 /// The present time on the clock of the current runtime, which may be paused.
 #[must_use]
 pub fn runtime_now() -> Instant {

@@ -93,7 +93,7 @@ mod zookeeper_wire;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
 pub use classic::{ClassicLibrary, TurnCounts};
-pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
+pub use clock::{monotonic_nanos, runtime_now, sleep_until};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};
 pub use etcd_gateway::EtcdGateway;
@@ -104,6 +104,7 @@ pub use heard::Heard;
 pub use java::{java_classpath, start_java};
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use listed_store::ListedLocks;
+pub use lock_store::wall_micros;
 pub use log::Log;
 pub use lost_first::lost_before_another_has_it;
 pub use lua_scripts::LuaScripts;

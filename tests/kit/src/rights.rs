@@ -41,6 +41,6 @@ pub fn all_documented_rights() -> Vec<&'static str> {
     let rules = blocks().into_iter().map(|(_, rights)| rights);
     // A rule with a command that the server does not know is refused.
     let is_of_7 = |right: &&str| matches!(*right, "+spublish" | "+sunsubscribe");
-    let is_known = |rights: &Vec<&str>| version() >= (7, 0) || !rights.iter().any(is_of_7);
+    let is_known = |rights: &Vec<_>| version() >= (7, 0) || !rights.iter().any(is_of_7);
     rules.filter(is_known).flatten().collect()
 }

@@ -15,7 +15,7 @@ const EVIL: &[u8] = b"lock:evil";
 /// What a reply may have, and what is on the way.
 const LITTLE: usize = 32 << 20;
 
-/// Passes on what a server says, until a request is for the key.
+/// Forwards what a server says, until a request is for the key.
 struct EvilServer {
     addr: SocketAddr,
     /// The most that it has sent over one connection.

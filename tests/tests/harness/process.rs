@@ -17,7 +17,7 @@ async fn events_are_found_by_their_prefix_and_none_is_lost() {
     assert_eq!(
         worker.wait_for("pong").await.text,
         "one",
-        "passed over before"
+        "kept while another event was awaited"
     );
     let (status, rest) = worker.finish().await;
     assert!(status.success());

@@ -13,7 +13,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 async fn client(url: &str) -> LockClient {
     let builder = LockClient::builder().url(url);
-    // A lock passes from task to task however slow the test is.
+    // Tasks hand the lock off however slow the test is.
     let builder = builder.local_tenure(64, Duration::from_secs(60));
     let builder = builder.observer(MetricsObserver::new());
     builder.connect().await.unwrap()

@@ -1,7 +1,7 @@
 //! The functions for the common case: what others do meanwhile, and which commits are waited for.
 
 use lock_testkit::{PostgresServer, eventually};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, NoTls};
 
 use crate::client;
 use crate::crowd::await_row_lock;
@@ -78,6 +78,43 @@ async fn of_two_that_take_a_lock_at_once_one_gets_it() {
         if let Some(guard) = guard {
             guard.release().await.unwrap();
         }
+    }
+}
+
+/// The other one is rolled back after the deadline, and leaves the lock free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_waited_for_another_past_its_deadline_takes_nothing() {
+    let server = PostgresServer::start().await;
+    for (function, asks) in [
+        ("acquire_first", "30000000"),
+        (
+            "acquire",
+            "NULL, NULL, 30000000, 30000000, NULL, 0, 0, NULL",
+        ),
+    ] {
+        let patient = format!("ALTER FUNCTION lock_store.{function} SET lock_timeout = '60s'");
+        server.run(&patient).await;
+        let session = open(&server, &take("30000000")).await;
+        let tries = format!(
+            "SELECT lock_store.{function}('lock:k', {}, {asks},
+                lock_store.micros(clock_timestamp()) + 300000)::text",
+            owner(9)
+        );
+        let (late, driver) = tokio_postgres::connect(&server.app_url(), NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(driver);
+        let late = tokio::spawn(async move { late.query_one(&tries, &[]).await });
+        await_row_lock(&server).await;
+        // By the server's clock.
+        let sleep = session.batch_execute("SELECT pg_sleep(0.4)").await;
+        sleep.unwrap();
+        session.batch_execute("ROLLBACK").await.unwrap();
+        let refused = late.await.unwrap().unwrap_err();
+        let refused = refused.code().map(|code| code.code().to_owned());
+        assert_eq!(refused.as_deref(), Some("LK001"), "{function}");
+        let rows = server.number("SELECT count(*) FROM lock_store.hold").await;
+        assert_eq!(rows, 0, "{function}");
     }
 }
 

@@ -118,7 +118,14 @@ async fn a_higher_isolation_level_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_not_execute_all_that_a_lock_needs_learns_it_at_the_start() {
     let server = PostgresServer::start().await;
-    for function in ["release", "renew", "abandon", "tell"] {
+    for function in [
+        "acquire_first",
+        "release",
+        "release_first",
+        "renew",
+        "abandon",
+        "tell",
+    ] {
         let right = format!("EXECUTE ON FUNCTION lock_store.{function}");
         server.run(&format!("REVOKE {right} FROM app")).await;
         let refused = builder(&server.app_url()).connect().await;
@@ -203,6 +210,32 @@ async fn a_client_that_misses_a_function_says_so_at_once_and_connects_seldom() {
         guard.is_ok_and(|guard| guard.is_some())
     })
     .await;
+}
+
+/// The common case needs them, though `acquire` and `release` could do all that they do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_misses_a_function_of_the_common_case_names_it_until_a_migration() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.url()).await;
+    for function in ["acquire_first", "release_first"] {
+        let held = client.lock(function).acquire().await.unwrap();
+        server
+            .run(&format!("DROP FUNCTION lock_store.{function}"))
+            .await;
+        let refused = match function {
+            "acquire_first" => client.lock("k").acquire().await.map(drop),
+            _ => held.release().await,
+        };
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains(&format!("lock_store.{function}(")), "{said}");
+        assert!(said.contains("migrat"), "{said}");
+        server.migrate().await;
+        eventually("it is used again", async || {
+            let cycle = client.lock("k").run(async {}).await;
+            cycle.is_ok()
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

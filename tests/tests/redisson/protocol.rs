@@ -196,7 +196,7 @@ async fn channels_in_a_cluster_are_given_up_after_their_use_and_follow_their_slo
     let waiting = tokio::spawn(ours.lock("k").acquire());
     let fair = tokio::spawn(ours.lock("k").fair().acquire());
     let listen = async |count| {
-        eventually("so many are listened on", async || {
+        eventually("the number of channels that are listened on", async || {
             cluster.channels_with("redisson_lock__channel:{k}").await == count
         })
         .await;

@@ -7,7 +7,7 @@ use lock_testkit::{Proxy, RedisServer, eventually, patient_connection};
 
 use crate::KEY;
 
-/// So much later than the server has carried it out, a reply comes.
+/// How long after the server has carried out a command its reply comes.
 const LATE: Duration = Duration::from_secs(1);
 
 /// A client behind a proxy, whose holds are renewed every two seconds.

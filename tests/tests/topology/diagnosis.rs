@@ -97,7 +97,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     (0..parts).try_fold(line, |at, _| Some(at + length(bytes.get(at..)?)?))
 }
 
-/// A proxy that passes on replies, and no message.
+/// A proxy that forwards replies, and no message.
 async fn passing_on_no_message(target: SocketAddr) -> (SocketAddr, watch::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

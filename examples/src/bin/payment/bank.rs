@@ -43,7 +43,7 @@ pub(crate) struct Bank {
 }
 
 impl Bank {
-    /// With so many accounts, numbered from 0, which have so much.
+    /// A bank whose accounts are numbered from 0 and begin with the same balance.
     pub(crate) async fn open(
         url: String,
         locks: LockClient,

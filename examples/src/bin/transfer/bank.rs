@@ -28,7 +28,7 @@ pub(crate) enum TransferError {
     Overtaken(#[from] Overtaken),
 }
 
-/// Sends money. Nothing happens if there is not so much. Both accounts are locked, or none: a
+/// Sends money. Nothing happens if the balance is too small. Both accounts are locked, or none: a
 /// transfer in the other direction waits, and holds no lock while it waits for the other. The
 /// tokens are in the order of the keys.
 #[distributed_lock(keys = ["account:<from>", "account:<to>"], fence = tokens)]

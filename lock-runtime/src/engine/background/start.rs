@@ -56,7 +56,6 @@ impl Engine {
             timeout,
         );
         let engine = Arc::new(Self {
-            process: std::process::id(),
             refusal,
             clock,
             capabilities: store.capabilities(),
@@ -82,7 +81,7 @@ impl Engine {
             closed: Notify::new(),
             active: Arc::default(),
             views_used: Arc::default(),
-            _end: end,
+            end,
         });
         engine.start_tasks(questions, demands);
         (engine, task)

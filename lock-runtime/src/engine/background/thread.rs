@@ -30,6 +30,7 @@ pub(crate) fn is_own() -> bool {
 pub(crate) fn start(
     patience: Duration,
 ) -> io::Result<(Handle, oneshot::Sender<CleanupTask>, ThreadEnd)> {
+    let fork = forkguard::Guard::try_new().map_err(io::Error::other)?;
     let (runs, ended) = mpsc::channel::<Infallible>();
     let (started, handle) = mpsc::channel();
     let (work, task) = oneshot::channel::<CleanupTask>();
@@ -57,7 +58,7 @@ pub(crate) fn start(
         .recv()
         .map_err(|_| io::Error::other("the lock-runtime thread did not start"))??;
     let end = ThreadEnd {
-        process: std::process::id(),
+        fork,
         ended: Mutex::new(Some(RestOfWork { ended, patience })),
     };
     Ok((handle, work, end))
@@ -82,8 +83,7 @@ pub(crate) fn ended_runtime() -> Handle {
 /// too where that runs the destructors of its thread's variables.
 #[derive(Debug)]
 pub(crate) struct ThreadEnd {
-    /// The one that has the thread. A child process after `fork()` has not.
-    process: u32,
+    fork: forkguard::Guard,
     ended: Mutex<Option<RestOfWork>>,
 }
 
@@ -95,9 +95,16 @@ struct RestOfWork {
     patience: Duration,
 }
 
+impl ThreadEnd {
+    /// Whether this is a copy in a child process after `fork()`, which has no such thread.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.fork.clone().detected_fork()
+    }
+}
+
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
-        if is_own() || self.process != std::process::id() {
+        if is_own() || self.is_forked() {
             return;
         }
         let Some(rest) = self.ended.lock().take() else {

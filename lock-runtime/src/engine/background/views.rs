@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_store::{LockKey, Namespace};
 use tokio::sync::Notify;
 
-use crate::engine::{Engine, after_pause};
+use crate::engine::{Engine, sleep_unowned};
 
 /// How often it is looked, as long as the store keeps anything.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ pub(super) async fn forget_unused_views(engine: Weak<Engine>, used: Arc<Notify>)
     loop {
         used.notified().await;
         loop {
-            let Some(engine) = after_pause(&engine, LOOK_EVERY).await else {
+            let Some(engine) = sleep_unowned(&engine, LOOK_EVERY).await else {
                 return;
             };
             let in_use = engine.namespaces_in_use();

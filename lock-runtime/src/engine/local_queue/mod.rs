@@ -1,10 +1,10 @@
-//! The local queue: how one key passes from task to task of this process without the store.
+//! The local queue: how tasks of this process hand off one key without the store.
 //!
 //! The waiters of a key stand in arrival order. Only the first of them asks the store (with `fair`
 //! all ask, and only the first rechecks), so a thousand waiting tasks cost the store no more than
 //! one. While the process has its tenure of the key, a release hands the hold off to the first
-//! willing waiter. A waiter that nobody polls loses its place after some time, and what
-//! it was given goes to the next one.
+//! willing waiter. A waiter that nobody polls loses its place after some time, and what it was
+//! given goes to the next one.
 
 mod handoff;
 pub(super) mod patrol;

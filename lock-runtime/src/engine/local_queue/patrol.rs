@@ -16,14 +16,14 @@ use crate::config::PATROL_EVERY;
 use crate::engine::background::cleanup::{CleanupJob, PendingUndo};
 use crate::engine::late_acquire::LateAcquire;
 use crate::engine::timing;
-use crate::engine::{Engine, after_pause};
+use crate::engine::{Engine, sleep_unowned};
 
 /// The task. Ends with the engine.
 pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<LocalQueues>) {
     loop {
         local_queues.patrol().await;
         loop {
-            let Some(engine) = after_pause(&engine, PATROL_EVERY).await else {
+            let Some(engine) = sleep_unowned(&engine, PATROL_EVERY).await else {
                 return;
             };
             let Some(skipped) = local_queues.find_unpolled(engine.clock.now()) else {

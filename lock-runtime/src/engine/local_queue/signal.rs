@@ -170,7 +170,7 @@ impl Signal {
     pub(super) fn put(self: &Arc<Self>, change: impl FnOnce(&mut Inbox)) -> WakeUp {
         let mut post = self.post.lock();
         let Post { inbox, fate, .. } = &mut *post;
-        // No handoff comes here: whoever passes one on has found the waiter in its queue.
+        // No hand-off comes here: a task hands off only to a waiter that is in the queue.
         if *fate != Fate::Skipped {
             change(inbox);
             self.filled.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! A process's tenure of a key: while it lasts, the hold passes from one task to the next without
+//! A process's tenure of a key: while it lasts, the hold is handed off from task to task without
 //! the store.
 //!
 //! Lock cohorting (Dice, Marathe and Shavit, "Lock Cohorting: A General Technique for Designing

@@ -95,7 +95,7 @@ impl Recorded {
             What::Connected { server } => {
                 self.connections.add(1);
                 if levels.is_in_place_of_a_lost_one() {
-                    self.record_reconnect(server, by);
+                    table::RECONNECTS.counter(by, &[server]).increment(1);
                 }
             }
             What::Disconnected { .. } => {
@@ -133,10 +133,6 @@ impl Recorded {
         let (count, time) = &*self.commands.get(values, make);
         time.record(took);
         count.increment(1);
-    }
-
-    fn record_reconnect(&self, server: &str, by: &dyn Recorder) {
-        table::RECONNECTS.counter(by, &[server]).increment(1);
     }
 }
 

@@ -46,7 +46,7 @@ impl<C: PlacedRequest, R> Listing<C, R> {
     }
 
     /// Whether this request holds the lock.
-    pub fn holds(&self, me: &C) -> bool {
+    pub fn is_holding(&self, me: &C) -> bool {
         self.rank(me.permits(), Some(me)).standing == ChildStanding::Holds
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::{RateRequest, Rated};
+use crate::{RateRequest, Rated, micros};
 
 /// Up to this limit, the log has a line for each pass.
 const ALL_LISTED: u32 = 100;
@@ -129,8 +129,4 @@ impl PassLog {
             lines: lines.collect(),
         }
     }
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -102,7 +102,7 @@ impl EtcdEngine {
             ];
             let put = vec![wire::put(&path, &value, lease), wire::get(&base_of(node))];
             let taken = live.txn(nothing, put, reads_with_base(node), Some(&asking.flight));
-            let Some(mut taken) = self.under_lease(live, lease, taken.await)? else {
+            let Some(mut taken) = self.drop_lease_if_gone(live, lease, taken.await)? else {
                 continue;
             };
             if !taken.succeeded {
@@ -147,7 +147,7 @@ impl EtcdEngine {
             make.extend(reads_with_base(node));
             let absent = vec![wire::made_by(&path, 0)];
             let made = live.txn(absent, make, reads_with_base(node), Some(&asking.flight));
-            let Some(mut made) = self.under_lease(live, lease, made.await)? else {
+            let Some(mut made) = self.drop_lease_if_gone(live, lease, made.await)? else {
                 continue;
             };
             if made.succeeded {

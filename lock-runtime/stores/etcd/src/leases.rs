@@ -69,11 +69,11 @@ fn random_id() -> i64 {
 
 /// How long a lease for holds of this length is, in seconds.
 pub(crate) fn seconds_for(lease: Duration) -> u64 {
-    seconds_up(lease + SLACK + drift_margin(lease))
+    round_up_to_seconds(lease + SLACK + drift_margin(lease))
 }
 
 /// etcd counts whole seconds.
-pub(crate) fn seconds_up(time: Duration) -> u64 {
+pub(crate) fn round_up_to_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 

@@ -8,7 +8,7 @@ use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
-use crate::leases::seconds_up;
+use crate::leases::round_up_to_seconds;
 use crate::names::{self, Child};
 use crate::rank::{Listing, Own};
 use crate::store::{Carried, EtcdEngine};
@@ -36,7 +36,7 @@ impl EngineHolds for EtcdEngine {
             self.holds.lock().remove(&node, claim.owner);
             return Ok(Released::NotHeld);
         };
-        let held = listing.holds(&child);
+        let held = listing.is_holding(&child);
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
         self.holds.lock().remove(&node, claim.owner);
         Ok(Released::of(deleted && held))
@@ -215,7 +215,7 @@ impl EtcdEngine {
         flight: &Arc<OwnerFlight>,
     ) -> Carried<bool> {
         let keep = request.keep;
-        let seconds = seconds_up(keep);
+        let seconds = round_up_to_seconds(keep);
         let lease = self.lease_to_keep(live, child.owner, seconds).await?;
         let path = node.child(&names::of_kept(child.owner, child.permits));
         let value = names::value_at(child.permits, child.place);
@@ -235,7 +235,7 @@ impl EtcdEngine {
 
     fn holding(&self, listing: &Listing, claim: &Claim) -> Option<Child> {
         let child = listing.claimed(claim.owner, claim.permits).next();
-        child.filter(|child| listing.holds(child)).cloned()
+        child.filter(|child| listing.is_holding(child)).cloned()
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.

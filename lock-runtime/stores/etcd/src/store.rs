@@ -179,9 +179,9 @@ impl EtcdEngine {
         }
     }
 
-    /// What came of a transaction under a lease. `None`: the lease is not there any more, and
-    /// nothing that was under it.
-    pub(crate) fn under_lease(
+    /// What came of a transaction under a lease. `None`: the lease is gone, with all that was under
+    /// it. Then it is forgotten here as well, and the session ends if the lease was the session's.
+    pub(crate) fn drop_lease_if_gone(
         &self,
         live: &Live,
         lease: i64,
@@ -215,7 +215,7 @@ impl EtcdEngine {
         let same = vec![wire::made_by(&path, child.made)];
         let sent = self.clock.now();
         let written = live.txn(same, put, Vec::new(), Some(flight)).await;
-        let Some(mut written) = self.under_lease(live, lease, written)? else {
+        let Some(mut written) = self.drop_lease_if_gone(live, lease, written)? else {
             // The operation begins again, with another one.
             return Err(Fault::Lost(gone(&live.server, "a lease is over")));
         };

@@ -89,7 +89,7 @@ impl EtcdEngine {
         let puts_done = puts.len().saturating_sub(1);
         let flight = all.first().map(|asking| &asking.flight);
         let made = live.txn(same, puts, otherwise, flight).await;
-        let Some(mut made) = self.under_lease(live, lease, made)? else {
+        let Some(mut made) = self.drop_lease_if_gone(live, lease, made)? else {
             return Ok(MadeKeys::NotNow);
         };
         // One base for all: a key of another namespace is written again for its tokens.

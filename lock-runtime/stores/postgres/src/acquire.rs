@@ -11,7 +11,7 @@ use crate::locks::{of_claim, of_holds};
 use crate::news::Told;
 use crate::rows::{AcquireFields, Read, Values, holder_of, micros, of_micros, unsigned};
 use crate::statement::{Param, Statement, owner, tokens};
-use crate::store::{PostgresStore, one};
+use crate::store::{PostgresStore, read_first_row};
 use crate::together::Together;
 
 /// This long after its end, a lease is over for sure.
@@ -118,7 +118,7 @@ impl PostgresStore {
             })
         };
         let none = || (Acquired::busy(None, false), Told::new());
-        let answer = self.call(by, statement, one(read, none));
+        let answer = self.call(by, statement, read_first_row(read, none));
         Ok(self.notify_all(answer.await?))
     }
 

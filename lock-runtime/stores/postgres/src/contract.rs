@@ -23,14 +23,14 @@ impl Store for PostgresStore {
         acquire: acquire_one, renew: renew_holds, acquire_all: acquire_together, fence: fence_hold,
         release: release_holds, shrink: shrink_hold, abandon: abandon_request,
         inspect: inspect_lock, holders: list_holders, force_release: force_free, rate: ask_rate,
-        latch_set: latch_sets, latch_count_down: latch_counts, latch_look: latch_looks,
-        latch_wait: latch_waits, latch_leave: latch_leaves,
+        latch_set: set_latch, latch_count_down: count_down_latch, latch_look: look_at_latch,
+        latch_wait: wait_at_latch, latch_leave: leave_latch,
     }
 
     fn capabilities(&self) -> Capabilities {
         let mut can = Capabilities::all();
-        // `lock_check` must know the token of the one that holds the lock now, also if it passes
-        // from task to task in one process.
+        // `lock_check` must know the token of the one that holds the lock now, also if it is
+        // handed off from task to task in one process.
         can.token_window = false;
         can.carried_out_within = Some(self.late + self.connect_timeout + 2 * SLACK);
         can.fails_over = self.pool.settings.route.is_list();

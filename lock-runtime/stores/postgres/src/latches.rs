@@ -10,7 +10,7 @@ use lock_store::{
 
 use crate::rows::{Read, Values, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner};
-use crate::store::{PostgresStore, one};
+use crate::store::{PostgresStore, read_first_row};
 
 fn count(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -66,11 +66,11 @@ impl PostgresStore {
                 Rated::Passed { delay, left }
             }))
         };
-        self.call(by, statement, one(read, || Rated::Conflict))
+        self.call(by, statement, read_first_row(read, || Rated::Conflict))
             .await
     }
 
-    pub(crate) async fn latch_sets(
+    pub(crate) async fn set_latch(
         &self,
         call: LatchCall,
         counts: u32,
@@ -91,11 +91,15 @@ impl PostgresStore {
             })
         };
         let statement = Statement::new(sql, params);
-        self.call(by, statement, one(read, || LatchSet::Conflict))
+        self.call(by, statement, read_first_row(read, || LatchSet::Conflict))
             .await
     }
 
-    pub(crate) async fn latch_counts(&self, call: LatchCall, by: Instant) -> Replied<LatchCounted> {
+    pub(crate) async fn count_down_latch(
+        &self,
+        call: LatchCall,
+        by: Instant,
+    ) -> Replied<LatchCounted> {
         let params = of_call(self.name(&call.key), &call);
         let statement = Statement::new(
             "SELECT code, left_over, now_is, told, generation \
@@ -119,27 +123,29 @@ impl PostgresStore {
             Ok((counted, told.collect::<Vec<_>>()))
         };
         let none = || (LatchCounted::NotSet, Vec::new());
-        let answer = self.call(by, statement, one(read, none)).await?;
+        let answer = self.call(by, statement, read_first_row(read, none)).await?;
         let (counted, told) = answer.value;
         self.notify_granted_now(told, by).await;
         Ok(Answer::new(counted, answer.link))
     }
 
-    pub(crate) async fn latch_looks(&self, key: LockKey, by: Instant) -> Replied<LatchFound> {
+    pub(crate) async fn look_at_latch(&self, key: LockKey, by: Instant) -> Replied<LatchFound> {
         let params = vec![Param::bytes(self.name(&key))];
         let look = Statement::new("SELECT * FROM lock_store.latch_look($1)", params);
-        self.call(by, look, one(found, || LatchFound::NotSet)).await
+        self.call(by, look, read_first_row(found, || LatchFound::NotSet))
+            .await
     }
 
-    pub(crate) async fn latch_waits(&self, place: LatchCall, by: Instant) -> Replied<LatchFound> {
+    pub(crate) async fn wait_at_latch(&self, place: LatchCall, by: Instant) -> Replied<LatchFound> {
         self.note_wait();
         let name = Param::bytes(self.name(&place.key));
         let params = vec![name, Param::bytes(owner(place.owner))];
         let wait = Statement::new("SELECT * FROM lock_store.latch_wait($1, $2)", params);
-        self.call(by, wait, one(found, || LatchFound::NotSet)).await
+        self.call(by, wait, read_first_row(found, || LatchFound::NotSet))
+            .await
     }
 
-    pub(crate) async fn latch_leaves(&self, place: LatchCall, by: Instant) -> Replied<()> {
+    pub(crate) async fn leave_latch(&self, place: LatchCall, by: Instant) -> Replied<()> {
         let params = vec![
             Param::bytes(self.name(&place.key)),
             Param::bytes(owner(place.owner)),

@@ -10,7 +10,7 @@ use crate::batch::Batched;
 use crate::news::Told;
 use crate::rows::{EndFields, Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
-use crate::store::{PostgresStore, one};
+use crate::store::{PostgresStore, read_first_row};
 use crate::together::Together;
 
 const RELEASE: &str = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
@@ -38,7 +38,7 @@ impl Batched for Release {
             let read = if is_plain { ended_first } else { ended };
             let none = || (Released::NotHeld, Told::new());
             let answer = store
-                .call(by, statement.for_many(), one(read, none))
+                .call(by, statement.for_many(), read_first_row(read, none))
                 .await?;
             let released = store.notify_all_now(answer, by).await;
             return Ok(released.map(|released| vec![released]));
@@ -132,7 +132,7 @@ impl PostgresStore {
         );
         let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.grants()?));
         let none = || (AcquiredAll::Busy(0), Told::new());
-        let answer = self.call(by, statement, one(read, none));
+        let answer = self.call(by, statement, read_first_row(read, none));
         Ok(self.notify_all(answer.await?))
     }
 
@@ -185,7 +185,8 @@ impl PostgresStore {
                 Some(token) => Fenced::Token(unsigned(token)),
             })
         };
-        self.call(by, statement, one(read, || Fenced::Gone)).await
+        self.call(by, statement, read_first_row(read, || Fenced::Gone))
+            .await
     }
 
     pub(crate) async fn release_holds(
@@ -211,7 +212,7 @@ impl PostgresStore {
         by: Instant,
     ) -> Replied<Released> {
         let none = || (Released::NotHeld, Told::new());
-        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
+        let answer = self.call(by, Statement::new(sql, params), read_first_row(ended, none));
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
     }
@@ -244,7 +245,8 @@ impl PostgresStore {
              FROM lock_store.inspect($1)",
             vec![Param::bytes(self.name(&key))],
         );
-        self.call(by, statement, one(inspection, || None)).await
+        self.call(by, statement, read_first_row(inspection, || None))
+            .await
     }
 
     pub(crate) async fn list_holders(
@@ -256,7 +258,8 @@ impl PostgresStore {
             "SELECT code, owners, shares FROM lock_store.holders($1)",
             vec![Param::bytes(self.name(&key))],
         );
-        self.call(by, statement, one(holders, || None)).await
+        self.call(by, statement, read_first_row(holders, || None))
+            .await
     }
 
     pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Replied<Option<bool>> {
@@ -268,7 +271,7 @@ impl PostgresStore {
             let it: EndFields = row.get("it")?;
             Ok((it.was_held, it.granted))
         };
-        let answer = self.call(by, statement, one(read, || (None, Told::new())));
+        let answer = self.call(by, statement, read_first_row(read, || (None, Told::new())));
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
     }

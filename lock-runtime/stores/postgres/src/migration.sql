@@ -14,8 +14,8 @@
 -- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
 --   its queue does so under the lock of its row in `hold`, the head row.
 -- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
---   share a lock are in `share`. `special` says that there may be rows in `share` or `place`, or a
---   latch: then the fast ways are closed.
+--   share a lock are in `share`. `special` is true if there may be rows in `share` or `place`, or a
+--   latch. Where it is false, the head row is all there is, and one statement on it decides.
 -- - Time is the server's, `clock_timestamp()`.
 -- - An owner is the client's id of 16 bytes and the request's number of 8. More bytes mean that the
 --   hold was released and stays taken for a while.
@@ -388,7 +388,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- After a change: opens the fast ways again, and drops the row of a free lock without tokens.
+-- After a change: sets `special` anew, and drops the row of a free lock without tokens.
 CREATE OR REPLACE FUNCTION lock_store.tidy(n bytea, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -485,18 +485,19 @@ END $$;
 
 -- The common case of `acquire`, an exclusive lock without tokens that has no row. Who has places
 -- has a row, so nobody is overtaken, and the unique name lets one of several in: the others wait
--- for its commit, and get false. Then, or if it came too late, `acquire` says the rest.
+-- for its commit, and get false. Then `acquire` says the rest. Refused after `deadline`, as there.
 CREATE OR REPLACE FUNCTION lock_store.acquire_first(
     n bytea, o bytea, lease bigint, deadline bigint
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 BEGIN
-    IF clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
-        RETURN false;
-    END IF;
     INSERT INTO hold (name, owner, ends) VALUES (n, o, clock_timestamp() + span(lease))
     ON CONFLICT (name) DO NOTHING;
+    -- It may have waited for another transaction, which was rolled back.
+    IF FOUND AND clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
     RETURN FOUND;
 END $$;
 
@@ -541,9 +542,13 @@ BEGIN
                 last = CASE WHEN fences > 0
                             THEN greatest(old.last + fences, minted) ELSE old.last END,
                 token = CASE WHEN fences > 0 THEN greatest(old.last + fences, minted) END
-            WHERE old.owner IS NULL AND NOT old.special AND clock_timestamp() <= limit_at
+            WHERE old.owner IS NULL AND NOT old.special
             RETURNING old.token INTO minted;
             IF FOUND THEN
+                -- As in `acquire_first`.
+                IF clock_timestamp() > limit_at THEN
+                    RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+                END IF;
                 code := 1;
                 token := minted - fences + 1;
                 RETURN;
@@ -781,11 +786,13 @@ BEGIN
     RETURN minted;
 END $$;
 
--- The common case of `release`: nobody waits, and there is no token. What others change meanwhile,
--- as by a new place, is waited for, and the row is looked at again: it is `special` then, and
--- `release` hands over. Without a token there is no `lock_check`.
--- A crash may undo this: then the lease ends the hold, as if its holder had crashed. That is not
--- waited for where the lease is short. Whoever is granted the lock next waits for both commits.
+-- The common case of `release`: an exclusive lock without a token, for which nobody waits. No
+-- `lock_check` has locked its row. If another transaction has, as to add a place, this waits for
+-- that to end and looks at the row again. With a place the row is `special`: nothing is deleted
+-- here, and `release` hands over.
+-- If the lease has at most 30 s left, the commit does not wait for the disk. Then a crash of the
+-- server may bring the hold back, and its lease ends it, as if the holder had crashed. The commit
+-- of the next grant waits until both are on disk.
 CREATE OR REPLACE FUNCTION lock_store.release_first(n bytea, o bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$

@@ -80,24 +80,17 @@ impl PostgresStore {
         let began = clock.now();
         let mut kept = None;
         loop {
-            let names = statement.names();
-            let connection = match self.connection_for(names, by).await {
-                Ok(connection) => connection,
+            let sent = match self.send_statement(&statement, by).await {
+                Ok(sent) => sent,
                 Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
             };
-            let sent = clock.now();
-            let for_many = statement.is_for_many;
-            let flight = self.flights.begin(&connection, names, sent, for_many);
-            let rows = connection.run(&statement, sent, self.late);
-            let rows = clock.by_from(sent, by, rows).await;
-            flight.land();
-            let until = sent + self.late + connection.uncertainty();
-            let unknown = |error| Failure::unknown(error, LINK).until(until);
+            let connection = &sent.connection;
+            let unknown = |error| Failure::unknown(error, LINK).until(sent.until);
             let told = |error: &Error| of_postgres(error, self.server());
-            let error = match rows {
+            let error = match sent.rows {
                 None => {
                     return Err(unknown(kept.unwrap_or_else(|| {
-                        self.pool.doubt(&connection);
+                        self.pool.doubt(connection);
                         self.silence()
                     })));
                 }
@@ -129,6 +122,27 @@ impl PostgresStore {
                 }
             }
         }
+    }
+
+    /// Sends a statement once. An error has had no effect.
+    async fn send_statement(
+        &self,
+        statement: &Statement,
+        by: Instant,
+    ) -> Result<SentStatement, StoreError> {
+        let (names, clock) = (statement.names(), &self.pool.clock);
+        let connection = self.connection_for(names, by).await?;
+        let sent = clock.now();
+        let for_many = statement.is_for_many;
+        let flight = self.flights.begin(&connection, names, sent, for_many);
+        let rows = connection.run(statement, sent, self.late);
+        let rows = clock.by_from(sent, by, rows).await;
+        flight.land();
+        Ok(SentStatement {
+            until: sent + self.late + connection.uncertainty(),
+            connection,
+            rows,
+        })
     }
 
     pub(crate) fn silence(&self) -> StoreError {
@@ -186,7 +200,11 @@ impl PostgresStore {
         if !self.has_waited.swap(false, Ordering::Relaxed) {
             return;
         }
-        let left = self.call(by, self.leaving(), one(|row| row.grants(), Vec::new));
+        let left = self.call(
+            by,
+            self.leaving(),
+            read_first_row(|row| row.grants(), Vec::new),
+        );
         match left.await {
             Ok(answer) => self.notify_granted_now(answer.value, by).await,
             Err(_) => tracing::debug!("a client's places are left to be suspended"),
@@ -215,7 +233,7 @@ impl PostgresStore {
             };
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
-                let told = one(|row| row.grants(), Vec::new)(&rows)?;
+                let told = read_first_row(|row| row.grants(), Vec::new)(&rows)?;
                 if let Some(hints) = notification(&News::granted(told)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }
@@ -228,6 +246,15 @@ impl PostgresStore {
     pub(crate) async fn connection(&self, by: Instant) -> Result<Arc<Connection>, StoreError> {
         self.pool.get(by).await
     }
+}
+
+/// What came of a statement.
+struct SentStatement {
+    connection: Arc<Connection>,
+    /// The server may begin with it until then.
+    until: Instant,
+    /// `None`: there was no answer in time.
+    rows: Option<Result<Vec<Row>, Error>>,
 }
 
 async fn send(pool: &Arc<Pool>, hints: &Statement, by: Instant, late: Duration) {
@@ -258,8 +285,8 @@ fn is_over(error: &tokio_postgres::Error) -> bool {
     matches!(code, Some(TOO_LATE | "25006"))
 }
 
-/// Reads one row.
-pub(crate) fn one<T>(
+/// Reads the first row; `none` says what it is if there is no row.
+pub(crate) fn read_first_row<T>(
     read: impl Fn(Values<'_>) -> Read<T>,
     none: impl Fn() -> T,
 ) -> impl Fn(&[Row]) -> Read<T> {

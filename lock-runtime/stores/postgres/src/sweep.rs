@@ -8,7 +8,7 @@ use lock_store::{Clock, Instant};
 use crate::pool::Pool;
 use crate::rows::{Read, Values, of_micros};
 use crate::statement::Statement;
-use crate::store::{SLACK, one};
+use crate::store::{SLACK, read_first_row};
 
 /// How long a sweep may take.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ async fn sweep_some(pool: &Arc<Pool>, clock: &Clock, by: Instant) -> Option<Swep
             each: of_micros(row.get("each")?),
         }))
     };
-    let swept = rows.and_then(|rows| one(read, || None)(&rows));
+    let swept = rows.and_then(|rows| read_first_row(read, || None)(&rows));
     swept.unwrap_or_else(|error| {
         tracing::debug!(%error, "what has ended is left to the next sweep");
         None

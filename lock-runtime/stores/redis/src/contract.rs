@@ -1,12 +1,10 @@
 //! [`Store`] for [`RedisStore`]: the command for each method of the contract.
 
 use std::slice;
-use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Capabilities, ClientId, ClientMessage, Instant,
-    LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Logged, Namespace, ServerHealth,
-    Store, StoreFuture,
+    Asked, Capabilities, ClientId, ClientMessage, Instant, Link, LockKey, Logged, Namespace,
+    ServerHealth, Store,
 };
 
 use crate::commands::tell::forget_unused_views;
@@ -16,47 +14,15 @@ use crate::store::RedisStore;
 
 impl Store for RedisStore {
     lock_store::boxed! {
-        renew: renew_batch, fence: fence_now, release: release_batch, shrink: shrink_to,
-        abandon: abandon_request, inspect: inspect_now, holders: holders_now,
-        force_release: force_release_now, rate: take_tokens, ping: ping_servers,
-    }
-
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move { self.acquire_one(&request, by).await })
-    }
-
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Box::pin(async move { self.acquire_together(&requests, by).await })
+        acquire: acquire_one, acquire_all: acquire_together, renew: renew_batch, fence: fence_now,
+        release: release_batch, shrink: shrink_to, abandon: abandon_request, inspect: inspect_now,
+        holders: holders_now, force_release: force_release_now, rate: take_tokens,
+        latch_set: set_latch, latch_count_down: count_down_latch, latch_look: look_at_latch,
+        latch_wait: wait_at_latch, latch_leave: leave_latch, ping: ping_servers,
     }
 
     fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {
         Box::pin(layouts::lock_of_another_layout(self, key, by))
-    }
-
-    fn latch_set(
-        &self,
-        call: LatchCall,
-        count: u32,
-        ttl: Duration,
-        by: Instant,
-    ) -> StoreFuture<'_, LatchSet> {
-        Box::pin(async move { self.set_latch(&call, count, ttl, by).await })
-    }
-
-    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
-        Box::pin(async move { self.count_down(&call, by).await })
-    }
-
-    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
-        Box::pin(async move { self.look_at_latch(&key, None, by).await })
-    }
-
-    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
-        Box::pin(async move { self.look_at_latch(&place.key, Some(place.owner), by).await })
-    }
-
-    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.leave_latch(&place, by).await })
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {

@@ -130,7 +130,7 @@ impl Form {
 
     /// The command without its keys.
     pub(crate) fn call(&self) -> Command {
-        Command::beginning_as(&self.call)
+        Command::begin_like(&self.call)
     }
 
     /// The command with the script's text instead of its hash.

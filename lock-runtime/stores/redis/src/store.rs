@@ -159,8 +159,8 @@ impl RedisStore {
     }
 
     /// The common prefix of the channels on which clients hear of this lock.
-    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey) -> GrantChannels<'n> {
-        self.namespace.channels(key, self.slot(key))
+    pub(crate) fn channel_prefix<'n>(&'n self, key: &'n LockKey) -> GrantChannels<'n> {
+        self.namespace.channel_prefix(key, self.slot(key))
     }
 
     /// The channel on which this client hears of this lock.
@@ -169,7 +169,7 @@ impl RedisStore {
         let _ = write!(
             channel,
             "{}{:032x}",
-            Shown(self.channels(key)),
+            Shown(self.channel_prefix(key)),
             self.client.0
         );
         channel
@@ -184,8 +184,8 @@ impl RedisStore {
         command.arg(KEYS * keys.len());
         for key in keys {
             let names = self.namespace.names(key);
-            command.text(names.lock);
-            command.text(names.queue).text(names.fence);
+            command.add_text(names.lock);
+            command.add_text(names.queue).add_text(names.fence);
         }
     }
 

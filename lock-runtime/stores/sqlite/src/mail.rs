@@ -1,6 +1,6 @@
 //! [`News`]: what one client tells another, and how it is written in a datagram.
 
-use lock_store::{ClientId, Letter, Owner};
+use lock_store::{Letter, Owner, read_number, read_owner, write_number, write_owner};
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +32,8 @@ impl News {
         let datagram = match self {
             Self::Granted { owner, token } => {
                 let mut to = GRANTED.to_vec();
-                to.extend(owner.client.0.to_be_bytes());
-                to.extend(owner.request.to_be_bytes());
-                to.push(token.is_some().into());
-                to.extend(token.unwrap_or(0).to_be_bytes());
+                write_owner(&mut to, *owner);
+                write_number(&mut to, *token);
                 to
             }
             Self::Told(letter) => letter.write()?,
@@ -48,26 +46,14 @@ impl News {
         let Some(mut rest) = datagram.strip_prefix(&GRANTED) else {
             return Letter::read(datagram).map(Self::Told);
         };
-        let owner = Owner::new(
-            ClientId(u128::from_be_bytes(take(&mut rest)?)),
-            u64::from_be_bytes(take(&mut rest)?),
-        );
-        let [has_token] = take(&mut rest)?;
-        let token = u64::from_be_bytes(take(&mut rest)?);
-        let token = (has_token == 1).then_some(token);
+        let (owner, token) = (read_owner(&mut rest)?, read_number(&mut rest)?);
         rest.is_empty().then_some(Self::Granted { owner, token })
     }
 }
 
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, rest) = from.split_first_chunk::<N>()?;
-    *from = rest;
-    Some(*taken)
-}
-
 #[cfg(test)]
 mod tests {
-    use lock_store::ClientMessage;
+    use lock_store::{ClientId, ClientMessage};
 
     use super::*;
 

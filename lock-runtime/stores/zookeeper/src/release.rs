@@ -59,7 +59,7 @@ impl EngineHolds for ZooKeeperEngine {
         let mut ended = false;
         for child in listing.claimed(owner, permits) {
             let deleted = self.delete(live, &node.child(&child.name)).await?;
-            ended |= deleted && listing.holds(child);
+            ended |= deleted && listing.is_holding(child);
         }
         self.holds.lock().remove(&node, owner);
         Ok(Released::of(ended))
@@ -375,9 +375,9 @@ fn to_end(
     known: Option<&str>,
 ) -> Option<(Child, Vec<Child>)> {
     let mut all: Vec<Child> = listing.claimed(owner, permits).cloned().collect();
-    let is_known = |child: &Child| known == Some(child.name.as_str()) && listing.holds(child);
+    let is_known = |child: &Child| known == Some(child.name.as_str()) && listing.is_holding(child);
     let at = all.iter().position(is_known);
-    let at = at.or_else(|| all.iter().position(|child| listing.holds(child)))?;
+    let at = at.or_else(|| all.iter().position(|child| listing.is_holding(child)))?;
     let first = all.remove(at);
     Some((first, all))
 }

@@ -95,12 +95,6 @@ fn user(
 
 /// ZooKeeper's own rules for paths.
 fn chroot(path: &str) -> Result<String, ConfigError> {
-    let bad = |what: &str| {
-        ConfigError::new(format!(
-            "the path at the end of the store's URL {what}; write `{}`",
-            FORM.example
-        ))
-    };
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
         return Ok(String::new());
@@ -112,10 +106,10 @@ fn chroot(path: &str) -> Result<String, ConfigError> {
     };
     for part in path.split('/') {
         if part.is_empty() || matches!(part, "." | "..") {
-            return Err(bad("has an empty part, `.` or `..`"));
+            return Err(FORM.bad_path("an empty part, `.` or `..`"));
         }
         if part.contains(is_refused) {
-            return Err(bad("has a letter that ZooKeeper refuses"));
+            return Err(FORM.bad_path("a letter that ZooKeeper refuses"));
         }
     }
     Ok(format!("/{path}"))

@@ -88,9 +88,12 @@ async fn a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all(store
             held.send(()).await.unwrap();
             std::future::pending::<()>().await;
         });
-    }
-    for _ in 0..1000 {
-        all_held.recv().await.unwrap();
+        // A hundred at once: how soon a store has a thousand is not its subject.
+        if number % 100 == 99 {
+            for _ in 0..100 {
+                all_held.recv().await.unwrap();
+            }
+        }
     }
     // Asks no server, which has enough to do.
     assert_eq!(client.stats().held, 1000);

@@ -668,11 +668,10 @@ async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
         async || {
             two.ask(brief.clone()).await;
             let reply = two.join(reader, READ).await;
-            let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
-            if !queued {
+            if let Acquired::Granted(_) = reply {
                 two.free(reader, READ).await;
             }
-            queued
+            matches!(reply, Acquired::Busy(Busy { queued: true, .. }))
         },
     )
     .await;

@@ -8,7 +8,7 @@ pub(in crate::conformance) mod short_ways;
 pub(in crate::conformance) mod times;
 pub(in crate::conformance) mod tokens;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::{Backend, RedisServer, eventually};
 use lock_store::{
@@ -212,9 +212,4 @@ fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
     request.first_lease = LEASE / 5;
     request.queue = queue;
     request
-}
-
-fn micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    since.as_micros().try_into().unwrap()
 }

@@ -1,6 +1,6 @@
 //! What the scripts of latches leave in Redis, and what they make of what they find there.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::{Backend, LatchRequest, LatchVerb, Latched, RedisServer, eventually, wall_micros};
 use lock_store::LatchState;
@@ -78,7 +78,7 @@ impl Latches {
 }
 
 fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+    Duration::from_micros(wall_micros())
 }
 
 async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_minutes(

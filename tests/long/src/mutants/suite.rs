@@ -171,8 +171,8 @@ pub(crate) struct Suite {
 pub(crate) const TEST: &str = "LOCK_MUTANTS_TEST";
 
 impl Suite {
-    /// Builds the programs of these names: `cargo test --no-run` with these arguments. So many
-    /// tests that wait are run at a time.
+    /// Builds the programs of these names: `cargo test --no-run` with these arguments. At
+    /// most `waiting` tests that wait run at a time.
     pub(crate) async fn build(
         repository: &Path,
         arguments: &[&str],

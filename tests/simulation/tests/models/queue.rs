@@ -128,7 +128,7 @@ pub(crate) enum Action {
     LoseGrant(u8, usize),
     Cut(u8, bool),
     Die(u8, bool),
-    /// The store has long not heard the client, and passes its first place over.
+    /// The store has not heard the client for long, and suspends its first place.
     Suspend(u8),
     /// The store's clock has jumped past the end of its first place.
     EndPlace(u8),

@@ -43,8 +43,8 @@ struct Believer {
 
 impl Believer {
     /// An event after this instant may make the believer wrong. The instant is that of its request,
-    /// or of the store's last confirmation if that is earlier: a hold passes from task to task
-    /// without the store.
+    /// or of the store's last confirmation if that is earlier: tasks hand a hold off without
+    /// the store.
     fn since(&self) -> Instant {
         self.probe.confirmed().min(self.invoked)
     }

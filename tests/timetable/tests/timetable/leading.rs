@@ -21,8 +21,8 @@ impl Drop for Ends<'_> {
 fn a_leader_whose_terms_are_short_stands_ever_more_seldom() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        // The lock is taken away after so many milliseconds, and the next renewal finds it gone:
-        // after a third of the lease, or two.
+        // When the lock is taken away, in milliseconds. The next renewal, after a third of the
+        // lease or two, finds it gone.
         let (short, long) = (0, 10_500);
         let terms = [
             short, short, short, short, short, short, short, short, long, short, short,

@@ -79,7 +79,7 @@ pub(crate) struct CleanupTask {
     worker: CleanupWorker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlogs<PendingRelease>,
-    /// One backlog, whatever they go over.
+    /// One backlog for all servers.
     undos: Backlog<PendingUndo>,
 }
 

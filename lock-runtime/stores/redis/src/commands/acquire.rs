@@ -5,7 +5,7 @@ use std::iter::once;
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, LockKey,
-    Owner, Permits, Queue,
+    Owner, Permits, Queue, Replied,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
@@ -26,18 +26,14 @@ struct TurnsTaken {
 }
 
 impl RedisStore {
-    pub(crate) async fn acquire_one(
-        &self,
-        request: &Acquire,
-        until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    pub(crate) async fn acquire_one(&self, request: Acquire, until: Instant) -> Replied<Acquired> {
         let key = &request.claim.key;
         self.subscribe_view(key);
         let TurnsTaken {
             instead_of,
             sent,
             is_after_others,
-        } = self.take_turns(request, until).await?;
+        } = self.take_turns(&request, until).await?;
         let by = until.min(sent + self.command_timeout);
         let queue = match request.queue {
             Queue::Barge if is_after_others => Queue::Respect,
@@ -45,10 +41,10 @@ impl RedisStore {
         };
         let plain = request.claim.permits.is_none() && request.tokens == 0;
         if plain && queue == Queue::Barge && instead_of.is_none() {
-            let answer = self.set_if_free(request, by, until).await?;
-            return self.confirm_if_granted(request, answer, by).await;
+            let answer = self.set_if_free(&request, by, until).await?;
+            return self.note_and_confirm(&request, answer, by).await;
         }
-        let by_script = self.acquire_by_script(request, queue, instead_of, by, until);
+        let by_script = self.acquire_by_script(&request, queue, instead_of, by, until);
         Box::pin(by_script).await
     }
 
@@ -59,7 +55,7 @@ impl RedisStore {
         instead_of: Option<Owner>,
         mut by: Instant,
         until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         let key = &request.claim.key;
         let script = |may_be_merged| {
             let acquire = self.acquire_script(request, queue, instead_of, may_be_merged);
@@ -91,7 +87,7 @@ impl RedisStore {
         }
         let acquired = |reply| acquired(reply, request.tokens);
         let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
-        self.confirm_if_granted(request, answer, by).await
+        self.note_and_confirm(request, answer, by).await
     }
 
     /// Lets programs without a queue have their turns at the key.
@@ -139,12 +135,12 @@ impl RedisStore {
             command
                 .arg(millis(request.lease))
                 .arg(mode(queue))
-                .text(self.channels(key))
+                .add_text(self.channel_prefix(key))
                 .arg(millis(QUEUE_TTL))
                 .arg(rest_of_place(request))
-                .text(owner);
+                .add_text(owner);
             match instead_of {
-                Some(owner) => _ = command.text(owner),
+                Some(owner) => _ = command.add_text(owner),
                 None if may_be_merged => command.mark_mergeable_request(owner.request, KEYS, 4),
                 None => command.mark_request(owner.request),
             }
@@ -181,31 +177,31 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
         until: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         let mut set = Command::new("SET");
-        set.text(self.namespace.lock(&request.claim.key))
-            .text(request.claim.owner);
+        set.add_text(self.namespace.lock(&request.claim.key))
+            .add_text(request.claim.owner);
         set.arg("NX").arg("PX").arg(millis(request.lease));
         set.mark_request(request.claim.owner.request);
         let set = Request::command(set);
         let set = set.repeated().patient(Some(until));
         let key = &request.claim.key;
-        let reply: Reply<bool> = self.call(key, by, &set).await?;
+        let reply: Reply<IsSet> = self.call(key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
-            Ok(true) => Acquired::granted(None),
-            Ok(false) => Acquired::busy(None, false),
+            Ok(IsSet(true)) => Acquired::granted(None),
+            Ok(IsSet(false)) => Acquired::busy(None, false),
         }))
     }
 
     /// Notes whose turn it is. A grant counts when enough replicas confirm it, if the client asks
     /// for that.
-    async fn confirm_if_granted(
+    async fn note_and_confirm(
         &self,
         request: &Acquire,
         answer: Answer<Acquired>,
         by: Instant,
-    ) -> Result<Answer<Acquired>, Failure> {
+    ) -> Replied<Acquired> {
         self.note_turns(request, &answer.value);
         if let (Acquired::Granted(_), true) = (&answer.value, self.replication.is_some()) {
             Box::pin(self.confirm(once(request), answer.link, by)).await?;
@@ -242,6 +238,19 @@ pub(super) fn rest_of_place(request: &Acquire) -> String {
         (None, tokens) => format!("{first_lease}:{wait}:{tokens}"),
         (Some(Permits { count, of }), tokens) => {
             format!("{first_lease}:{wait}:{tokens}:{count}:{of}")
+        }
+    }
+}
+
+/// The reply of `SET NX`. A proxy may send its `OK` as a bulk string.
+#[derive(Debug, PartialEq)]
+struct IsSet(bool);
+
+impl FromRedisValue for IsSet {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::BulkString(text) if text == b"OK" => Ok(Self(true)),
+            value => bool::from_redis_value(value).map(Self),
         }
     }
 }
@@ -302,5 +311,23 @@ fn limit(value: &Value) -> Option<u32> {
     match value {
         Value::Int(limit) => u32::try_from(*limit).ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ok_is_a_grant_as_a_simple_string_and_as_a_bulk_string() {
+        for (reply, is_set) in [
+            (Value::Okay, Some(true)),
+            (Value::BulkString(b"OK".to_vec()), Some(true)),
+            (Value::Nil, Some(false)),
+            (Value::BulkString(b"QUEUED".to_vec()), None),
+        ] {
+            let read = IsSet::from_redis_value(reply.clone()).ok();
+            assert_eq!(read, is_set.map(IsSet), "{reply:?}");
+        }
     }
 }

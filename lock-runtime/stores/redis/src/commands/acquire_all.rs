@@ -1,6 +1,6 @@
 //! The script that grants several locks at once, or none of them.
 
-use lock_store::{Acquire, AcquiredAll, Answer, Failure, Instant, Link};
+use lock_store::{Acquire, AcquiredAll, Answer, Instant, Link, Replied};
 use redis::{FromRedisValue, Value};
 
 use super::acquire::{mode, token};
@@ -11,9 +11,9 @@ use crate::wire::{Reply, millis};
 impl RedisStore {
     pub(crate) async fn acquire_together(
         &self,
-        requests: &[Acquire],
+        requests: Vec<Acquire>,
         by: Instant,
-    ) -> Result<Answer<AcquiredAll>, Failure> {
+    ) -> Replied<AcquiredAll> {
         let Some(first) = requests.first() else {
             return Ok(Answer::new(
                 AcquiredAll::granted(Vec::new()),
@@ -25,7 +25,7 @@ impl RedisStore {
         if !self.is_together(keys.clone()) {
             return Ok(Answer::new(AcquiredAll::Apart, Link::SEVERAL));
         }
-        for request in requests {
+        for request in &requests {
             self.leave_alone(&request.claim.key, request.lease, by)
                 .await;
         }
@@ -35,9 +35,9 @@ impl RedisStore {
                     .arg(millis(first.lease))
                     .arg(first.tokens)
                     .arg(mode(first.queue))
-                    .text(self.channels(key));
-                for request in requests {
-                    command.text(request.claim.owner);
+                    .add_text(self.channel_prefix(key));
+                for request in &requests {
+                    command.add_text(request.claim.owner);
                 }
             })
             .await?;

@@ -1,20 +1,16 @@
 //! The script that gives a new fencing token to an existing hold.
 
-use lock_store::{Answer, Claim, Failure, Fenced, Instant};
+use lock_store::{Claim, Fenced, Instant, Replied};
 
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, permits};
 
 impl RedisStore {
-    pub(crate) async fn fence_now(
-        &self,
-        claim: Claim,
-        by: Instant,
-    ) -> Result<Answer<Fenced>, Failure> {
+    pub(crate) async fn fence_now(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let reply: Reply<Option<String>> = self
             .run_on_lock(by, &scripts::FENCE, &claim.key, |command| {
-                command.text(claim.owner).arg(permits(claim.permits));
+                command.add_text(claim.owner).arg(permits(claim.permits));
             })
             .await?;
         Ok(reply.map(|value| match value {

@@ -1,6 +1,6 @@
 //! The scripts that report the holders of a lock.
 
-use lock_store::{Answer, Failure, FoundHolder, Instant, LockFound, LockKey, Permits};
+use lock_store::{FoundHolder, Instant, LockFound, LockKey, Permits, Replied};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,7 +11,7 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<LockFound>>, Failure> {
+    ) -> Replied<Option<LockFound>> {
         type InspectReply = (Option<Vec<u8>>, i64, usize, usize, u32, u32);
         let reply: Reply<InspectReply> = self
             .run_on_lock(by, &scripts::INSPECT, &key, |_| ())
@@ -31,7 +31,7 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<Vec<FoundHolder>>>, Failure> {
+    ) -> Replied<Option<Vec<FoundHolder>>> {
         let reply: Reply<Vec<Vec<u8>>> = self
             .run_on_lock(by, &scripts::HOLDERS, &key, |_| ())
             .await?;

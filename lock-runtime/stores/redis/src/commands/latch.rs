@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use lock_store::{
-    Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
-    Owner,
+    Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey, Owner,
+    Replied,
 };
 
 use crate::names::LatchNames;
@@ -19,15 +19,17 @@ use crate::wire::{Reply, WrongType, millis, remaining};
 impl RedisStore {
     pub(crate) async fn set_latch(
         &self,
-        call: &LatchCall,
+        call: LatchCall,
         count: u32,
         ttl: Duration,
         by: Instant,
-    ) -> Result<Answer<LatchSet>, Failure> {
+    ) -> Replied<LatchSet> {
         let set = |command: &mut Command| {
             command.arg(count).arg(millis(ttl));
         };
-        let answer = self.count_latch(call, by, &scripts::LATCH_SET, set).await?;
+        let answer = self
+            .count_latch(&call, by, &scripts::LATCH_SET, set)
+            .await?;
         Ok(answer.map(|set| match set {
             Ok(now) if now < 0 => LatchSet::Untimely {
                 now: now.unsigned_abs(),
@@ -38,16 +40,16 @@ impl RedisStore {
         }))
     }
 
-    pub(crate) async fn count_down(
+    pub(crate) async fn count_down_latch(
         &self,
-        call: &LatchCall,
+        call: LatchCall,
         by: Instant,
-    ) -> Result<Answer<LatchCounted>, Failure> {
+    ) -> Replied<LatchCounted> {
         let count_down = |command: &mut Command| {
-            command.text(self.channels(&call.key));
+            command.add_text(self.channel_prefix(&call.key));
         };
         let script = &scripts::LATCH_COUNT_DOWN;
-        let answer = self.count_latch(call, by, script, count_down).await?;
+        let answer = self.count_latch(&call, by, script, count_down).await?;
         Ok(answer.map(|left| match left {
             Ok(now) if now < -1 => LatchCounted::Untimely {
                 now: now.unsigned_abs(),
@@ -57,13 +59,21 @@ impl RedisStore {
         }))
     }
 
+    pub(crate) async fn look_at_latch(&self, key: LockKey, by: Instant) -> Replied<LatchFound> {
+        self.read_latch(&key, None, by).await
+    }
+
+    pub(crate) async fn wait_at_latch(&self, place: LatchCall, by: Instant) -> Replied<LatchFound> {
+        self.read_latch(&place.key, Some(place.owner), by).await
+    }
+
     /// Reads the latch. An owner gets a place among the waiters, unless the latch is open.
-    pub(crate) async fn look_at_latch(
+    async fn read_latch(
         &self,
         key: &LockKey,
         place: Option<Owner>,
         by: Instant,
-    ) -> Result<Answer<LatchFound>, Failure> {
+    ) -> Replied<LatchFound> {
         let channel = place.is_some().then(|| self.channel(key));
         let look = Request::script(self.form(&scripts::LATCH_LOOK), |command| {
             keys(command, self.namespace.latch(key, place));
@@ -91,11 +101,7 @@ impl RedisStore {
         }))
     }
 
-    pub(crate) async fn leave_latch(
-        &self,
-        place: &LatchCall,
-        by: Instant,
-    ) -> Result<Answer<()>, Failure> {
+    pub(crate) async fn leave_latch(&self, place: LatchCall, by: Instant) -> Replied<()> {
         let names = self.namespace.latch(&place.key, Some(place.owner));
         let mut leave = Command::new("ZREM");
         leave.arg(names.waiters).arg(place.owner.to_string());

@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released};
+use lock_store::{Instant, LockKey, Owner, Released, Replied};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -20,10 +20,10 @@ impl RedisStore {
         until: Instant,
         by: Instant,
         patience: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let leave = Request::script(self.form(&scripts::LEAVE_FREE), |command| {
             self.name(command, once(key));
-            command.text(owner);
+            command.add_text(owner);
         });
         let leave = leave.patient(Some(patience));
         let left: Reply<i64> = self.call(key, by, &leave).await?;

@@ -1,7 +1,7 @@
 //! `PING`: checks that every server with locks answers.
 
 use futures_util::future::try_join_all;
-use lock_store::{Answer, Failure, Instant, Link};
+use lock_store::{Answer, Failure, Instant, Link, Replied};
 
 use crate::errors::{self, without_effect};
 use crate::resp::Command;
@@ -11,7 +11,7 @@ use crate::transport::connection::Connection;
 use crate::transport::request::Request;
 
 impl RedisStore {
-    pub(crate) async fn ping_servers(&self, by: Instant) -> Result<Answer<()>, Failure> {
+    pub(crate) async fn ping_servers(&self, by: Instant) -> Replied<()> {
         let link = match &self.servers {
             Servers::One(connection) => ping(connection, by).await?,
             Servers::Cluster(cluster) => {

@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released, StoreError, StoreErrorKind};
+use lock_store::{Failure, Instant, LockKey, Owner, Released, Replied, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 
 use super::acquire::token;
@@ -64,7 +64,7 @@ impl RedisStore {
         take: &Take,
         sent: Instant,
         by: Instant,
-    ) -> Result<Answer<QuorumTaken>, Failure> {
+    ) -> Replied<QuorumTaken> {
         let request = Request::script(self.form(&scripts::QUORUM_TAKE), |command| {
             self.name(command, once(&take.key));
             command
@@ -105,11 +105,7 @@ impl RedisStore {
     }
 
     /// Ends this server's part of a lock.
-    pub(crate) async fn end(
-        &self,
-        end: &EndPart,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    pub(crate) async fn end(&self, end: &EndPart, by: Instant) -> Replied<Released> {
         let channel = end.tell.then(|| self.namespace.freed(&end.key));
         let reply: Reply<i64> = self
             .run_script(by, &scripts::QUORUM_END, once(&end.key), |command| {

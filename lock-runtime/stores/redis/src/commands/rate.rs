@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::rules::PassLog;
-use lock_store::{Answer, Failure, Instant, RateRequest, Rated};
+use lock_store::{Answer, Instant, RateRequest, Rated, Replied, micros, nanos};
 
 use crate::scripts;
 use crate::store::RedisStore;
@@ -11,17 +11,13 @@ use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType};
 
 impl RedisStore {
-    pub(crate) async fn take_tokens(
-        &self,
-        request: RateRequest,
-        by: Instant,
-    ) -> Result<Answer<Rated>, Failure> {
+    pub(crate) async fn take_tokens(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
         if let Some(window) = request.window {
             return self.take_exactly(request, window, by).await;
         }
         let bucket = self.namespace.bucket(&request.key);
         let take = Request::script(self.form(&scripts::RATE), |command| {
-            command.arg(1).text(bucket);
+            command.arg(1).add_text(bucket);
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });
@@ -34,10 +30,10 @@ impl RedisStore {
         request: RateRequest,
         window: Duration,
         by: Instant,
-    ) -> Result<Answer<Rated>, Failure> {
+    ) -> Replied<Rated> {
         let log = self.namespace.pass_log(&request.key);
         let take = Request::script(self.form(&scripts::LIMIT), |command| {
-            command.arg(1).text(log);
+            command.arg(1).add_text(log);
             command.arg(micros(window)).arg(request.burst);
             command.arg(request.tokens).arg(micros(request.wait));
             command.arg(micros(PassLog::share(request.burst, window)));
@@ -59,12 +55,4 @@ fn rated(reply: Reply<(i64, u64, u32)>, time: fn(u64) -> Duration) -> Answer<Rat
         },
     };
     Answer::new(value, reply.link)
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,7 +5,7 @@ use std::iter::once;
 use std::slice;
 
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, StoreError,
+    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, Replied, StoreError,
     StoreErrorKind,
 };
 use redis::{FromRedisValue, ParsingError, Value};
@@ -25,7 +25,7 @@ impl RedisStore {
         &self,
         requests: Vec<Release>,
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         if self.is_together(requests.iter().map(|request| &request.claim.key)) {
             return self.release_together(&requests, by).await;
         }
@@ -44,7 +44,7 @@ impl RedisStore {
         &self,
         requests: &[R],
         by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
+    ) -> Replied<Vec<Released>> {
         let Some(first) = requests.first().map(R::borrow) else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
@@ -91,13 +91,13 @@ impl RedisStore {
         let keys = requests.clone().map(|request| &request.claim.key);
         Request::script(self.form(&scripts::RELEASE), |command| {
             self.name(command, keys.clone());
-            for key in keys.take(1) {
-                command.text(self.channels(key));
+            if let Some(key) = keys.clone().next() {
+                command.add_text(self.channel_prefix(key));
             }
             if let (1, Some(one)) = (requests.len(), requests.clone().next())
                 && is_plain(one)
             {
-                command.text(one.claim.owner);
+                command.add_text(one.claim.owner);
                 // In a cluster, the keys of one call are in one slot.
                 if !self.servers.is_cluster() {
                     command.mark_mergeable_release(one.claim.owner.request, KEYS, 1);
@@ -106,7 +106,7 @@ impl RedisStore {
             }
             for request in requests {
                 command
-                    .text(request.claim.owner)
+                    .add_text(request.claim.owner)
                     .arg(permits(request.claim.permits))
                     .arg(millis(request.keep));
             }
@@ -119,33 +119,29 @@ impl RedisStore {
         claim: Claim,
         rest: u32,
         by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    ) -> Replied<Released> {
         let end = |command: &mut Command| {
             command
-                .text(claim.owner)
+                .add_text(claim.owner)
                 .arg(permits(claim.permits))
                 .arg(rest)
-                .text(self.channels(&claim.key));
+                .add_text(self.channel_prefix(&claim.key));
         };
-        let reply = self.one_that_frees(by, &scripts::SHRINK, &claim.key, end);
+        let reply = self.run_and_serve_the_rest(by, &scripts::SHRINK, &claim.key, end);
         Ok(reply.await?.map(released))
     }
 
     /// Leaves the queue, or ends a grant that came meanwhile.
-    pub(crate) async fn abandon_request(
-        &self,
-        request: Acquire,
-        by: Instant,
-    ) -> Result<Answer<Released>, Failure> {
+    pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
         let key = &request.claim.key;
         let end = |command: &mut Command| {
             command
-                .text(request.claim.owner)
+                .add_text(request.claim.owner)
                 .arg(rest_of_place(&request))
-                .text(self.channels(key))
+                .add_text(self.channel_prefix(key))
                 .arg(permits(request.claim.permits));
         };
-        let reply = self.one_that_frees(by, &scripts::ABANDON, key, end);
+        let reply = self.run_and_serve_the_rest(by, &scripts::ABANDON, key, end);
         Ok(reply.await?.map(released))
     }
 
@@ -154,14 +150,14 @@ impl RedisStore {
         &self,
         key: LockKey,
         by: Instant,
-    ) -> Result<Answer<Option<bool>>, Failure> {
-        let end = |command: &mut Command| _ = command.text(self.channels(&key));
-        let reply = self.one_that_frees(by, &scripts::FORCE_RELEASE, &key, end);
+    ) -> Replied<Option<bool>> {
+        let end = |command: &mut Command| _ = command.add_text(self.channel_prefix(&key));
+        let reply = self.run_and_serve_the_rest(by, &scripts::FORCE_RELEASE, &key, end);
         Ok(reply.await?.map(|value| value.ok().map(is_done)))
     }
 
     /// Runs a script that frees a lock or a part of it, and serves the waiters that it has left.
-    async fn one_that_frees(
+    async fn run_and_serve_the_rest(
         &self,
         by: Instant,
         script: &'static Text,
@@ -179,7 +175,7 @@ impl RedisStore {
     pub(super) fn hand_over_only(&self, key: &LockKey) -> Request {
         Request::script(self.form(&scripts::RELEASE), |command| {
             self.name(command, once(key));
-            command.text(self.channels(key)).arg("%");
+            command.add_text(self.channel_prefix(key)).arg("%");
         })
     }
 

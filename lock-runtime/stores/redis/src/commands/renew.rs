@@ -13,13 +13,13 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
     let request = Request::script(scripts::RENEW.form(is_cluster), |command| {
         command.arg(holds.len());
         for hold in holds {
-            command.text(namespace.lock(&hold.claim.key));
+            command.add_text(namespace.lock(&hold.claim.key));
         }
         for hold in holds {
             let owner = hold.claim.owner;
             match hold.claim.permits {
                 Some(permits) => command.arg(format!("{owner}:{}", permits.count)),
-                None => command.text(owner),
+                None => command.add_text(owner),
             };
             command.arg(millis(hold.lease));
         }

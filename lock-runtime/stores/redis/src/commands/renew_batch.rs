@@ -1,7 +1,7 @@
 //! Renewals of several locks, which are one command if they can be.
 
 use futures_util::future::join_all;
-use lock_store::{Answer, Failure, Instant, Link, Renewal, Renewed, StoreFuture};
+use lock_store::{Answer, Instant, Link, Renewal, Renewed, Replied, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
@@ -12,7 +12,7 @@ impl RedisStore {
         &self,
         holds: Vec<Renewal>,
         by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    ) -> Replied<Vec<Renewed>> {
         let batch: Vec<&Renewal> = holds.iter().collect();
         if self.is_together(batch.iter().map(|hold| &hold.claim.key)) {
             return self.renew_together(&batch, by).await;
@@ -27,11 +27,7 @@ impl RedisStore {
         Ok(Answer::new(renewed_each(parts.outcomes)?, parts.link))
     }
 
-    async fn renew_together(
-        &self,
-        holds: &[&Renewal],
-        by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+    async fn renew_together(&self, holds: &[&Renewal], by: Instant) -> Replied<Vec<Renewed>> {
         let Some(first) = holds.first() else {
             return Ok(Answer::new(Vec::new(), self.servers.link()));
         };

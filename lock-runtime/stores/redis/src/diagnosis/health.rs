@@ -1,10 +1,10 @@
 //! Settings and states that endanger locks: asked of each server, reported, and logged once.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError, wall_micros};
 use redis::RedisError;
 
 use super::findings_log::no_answer;
@@ -141,10 +141,7 @@ async fn clock_difference(
     may: bool,
 ) -> Result<Option<(Duration, bool)>, RedisError> {
     // The wall clock, for once: no lock depends on this.
-    let now = || {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.unwrap_or_default()
-    };
+    let now = || Duration::from_micros(wall_micros());
     let sent = now();
     let time: Option<(u64, u32)> = if_allowed(up, may, &Command::new(TIME)).await?;
     let answered = now();

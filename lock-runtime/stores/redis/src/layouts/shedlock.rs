@@ -1,9 +1,9 @@
 //! [`ShedLock`]: locks as ShedLock's providers for Redis keep them: the key
 //! `job-lock:<environment>:<name>`, and a text that says since when and where.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner, escaped};
+use lock_store::{Acquire, FoundHolder, LockKey, Namespace, Owner, escaped, wall_micros};
 
 use super::text_store::TextLayout;
 use crate::names::Prefix;
@@ -55,8 +55,7 @@ impl TextLayout for ShedLock {
     }
 
     fn put_new_text(&self, request: &Acquire, command: &mut Command) {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = iso_time(since_1970.unwrap_or_default());
+        let time = iso_time(Duration::from_micros(wall_micros()));
         let (host, owner) = (&self.host, request.claim.owner);
         command.arg(format!("ADDED:{time}@{host}:{owner}"));
     }

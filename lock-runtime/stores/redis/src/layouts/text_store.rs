@@ -168,7 +168,7 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
+    async fn take(&self, request: Acquire, until: Instant) -> Replied<Acquired> {
         let claim = &request.claim;
         self.store.subscribe_view(&claim.key);
         if let Some(owner) = request.instead_of {
@@ -184,7 +184,7 @@ impl<L: TextLayout> TextStore<L> {
         let by = until.min(self.store.clock.now() + self.store.command_timeout);
         let acquire = self.request(&claim.key, "acquire", |command| {
             command.arg(self.layout.own(claim.owner));
-            self.layout.put_new_text(request, command);
+            self.layout.put_new_text(&request, command);
             command.arg(millis(request.lease));
         });
         let acquire = acquire.repeated().patient(Some(until));
@@ -235,9 +235,7 @@ impl<L: TextLayout> TextStore<L> {
 }
 
 impl<L: TextLayout> Store for TextStore<L> {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move { self.take(&request, by).await })
-    }
+    lock_store::boxed! { acquire: take }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async move {

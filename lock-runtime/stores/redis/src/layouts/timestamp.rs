@@ -68,7 +68,7 @@ impl TextLayout for Timestamp {
 
     fn put_keys(&self, key: &LockKey, command: &mut Command) {
         let (lock, owner) = (self.namespace.lock(key), self.namespace.owner(key));
-        command.arg(2).text(lock).text(owner);
+        command.arg(2).add_text(lock).add_text(owner);
     }
 
     fn own(&self, owner: Owner) -> String {

@@ -89,7 +89,7 @@ impl Command {
     }
 
     /// A command that begins with the arguments of another.
-    pub(crate) fn beginning_as(other: &Self) -> Self {
+    pub(crate) fn begin_like(other: &Self) -> Self {
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
         bytes.extend_from_slice(&other.bytes);
         Self { bytes, ..*other }
@@ -109,7 +109,7 @@ impl Command {
 
     /// Adds an argument that is made of pieces.
     #[inline]
-    pub(crate) fn text(&mut self, text: impl Pieces) -> &mut Self {
+    pub(crate) fn add_text(&mut self, text: impl Pieces) -> &mut Self {
         self.begin_argument();
         let at = self.bytes.len();
         // Mostly it has two digits.
@@ -285,7 +285,7 @@ mod tests {
         for length in [0, 1, 9, 10, 99, 100, 1000] {
             let argument = "x".repeat(length);
             ours.arg(&argument).arg(length).arg(-7).arg(1.5);
-            ours.text(InPieces(&argument));
+            ours.add_text(InPieces(&argument));
             theirs.arg(&argument).arg(length).arg(-7).arg(1.5);
             theirs.arg(&argument);
         }

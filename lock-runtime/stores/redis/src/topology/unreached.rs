@@ -123,7 +123,7 @@ pub(super) fn is_without_hello(error: &RedisError) -> bool {
 pub(super) fn without_resp3(text: &str) -> StoreError {
     let text = format!("{text}; this client speaks RESP3 (Redis 6)");
     StoreError::new(StoreErrorKind::Misconfigured, text).advise(
-        "connect to the server itself, or by a proxy that passes on `HELLO 3` and `SUBSCRIBE`, as \
+        "connect to the server itself, or by a proxy that forwards `HELLO 3` and `SUBSCRIBE`, as \
          one for TCP does",
     )
 }

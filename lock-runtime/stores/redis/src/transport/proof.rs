@@ -1,6 +1,6 @@
 //! [`Proof`]: makes sure that what a server says on its own comes over a connection.
 //!
-//! A proxy may take `SUBSCRIBE` and pass on no message. So each connection publishes one to its own
+//! A proxy may take `SUBSCRIBE` and forward no message. So each connection publishes one to its own
 //! client when it is up, and listens whether that comes. It costs nothing for a lock. Nodes of a
 //! cluster are left out: they would send the message to each other.
 
@@ -30,9 +30,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 /// What is wrong, and what to do, for people.
 pub(crate) const DEAF: &str = "`SUBSCRIBE` is accepted and no message comes, as behind a proxy \
-    that passes on replies only; so those who wait are not told of a release and ask each second, \
-    and nobody can say who holds a lock: connect to the server itself, or by a proxy that passes \
-    on all bytes of a connection";
+    that forwards replies only; so those who wait are not told of a release and ask each second, \
+    and nobody can say who holds a lock: connect to the server itself, or by a proxy that forwards \
+    all bytes of a connection";
 
 /// A connection that is up, whose messages are waited for.
 pub(super) struct Proof<'c> {

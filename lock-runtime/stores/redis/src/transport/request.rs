@@ -124,7 +124,7 @@ impl Request {
         limits: &Limits,
     ) -> Result<Value, RedisError> {
         if let Some(channel) = &self.channel
-            && !up.subscriptions.has(channel)
+            && !up.subscriptions.use_if_heard(channel)
         {
             let subscribe =
                 up.subscriptions

@@ -69,8 +69,9 @@ impl Subscriptions {
         })
     }
 
-    /// Uses a channel. Whether this connection listens on it.
-    pub(crate) fn has(&self, channel: &str) -> bool {
+    /// Notes that a channel is used, if it is one of this connection's. Whether the connection
+    /// listens on it.
+    pub(crate) fn use_if_heard(&self, channel: &str) -> bool {
         let mut state = self.state.lock();
         let subscription = state.channels.get_mut(channel);
         subscription.is_some_and(|subscription| {
@@ -87,23 +88,18 @@ impl Subscriptions {
         asking: bool,
         limits: Option<Limits>,
     ) -> Result<(), RedisError> {
+        if self.use_if_heard(channel) {
+            return Ok(());
+        }
         let made = {
             let mut state = self.state.lock();
-            let subscription = match state.channels.get_mut(channel) {
-                Some(subscription) => subscription,
-                None => {
-                    if !channel.starts_with(&self.kept) {
-                        self.look_after(&mut state, connection);
-                    }
-                    state.channels.entry(channel.to_owned()).or_default()
-                }
-            };
+            if !channel.starts_with(&self.kept) {
+                self.look_after(&mut state, connection);
+            }
+            let subscription = state.channels.entry(channel.to_owned()).or_default();
             subscription.is_used = true;
             Arc::clone(&subscription.made)
         };
-        if made.initialized() {
-            return Ok(());
-        }
         // A task of the client subscribes: others wait for it as well, and the first caller may
         // stop polling.
         let (connection, channel) = (connection.clone(), channel.to_owned());

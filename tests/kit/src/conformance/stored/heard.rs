@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::Backend;
+use crate::{Backend, wall_micros};
 use lock_store::{Acquire, Acquired, Holder, Owner, Permits, Queue};
 
-use super::{LOCK, QUEUE, Stored, WHOLES, micros, permits, request};
+use super::{LOCK, QUEUE, Stored, WHOLES, permits, request};
 use crate::conformance::verbs::owner;
 
 crate::conformance::on_one_server!(
@@ -32,7 +32,7 @@ const HEARD: u64 = 6_000_000_000_000_000;
 const SILENCE: Duration = Duration::from_millis(2100);
 
 impl Stored {
-    /// Makes all stamps in the queue so much older.
+    /// Makes all stamps in the queue older by this many microseconds.
     async fn age(&self, by: i64) {
         let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
             for i = 1, #all, 2 do
@@ -198,24 +198,27 @@ async fn a_stamp_ahead_of_the_clock_is_set_to_now(backend: Backend) {
     stored.take(reader, read).await;
     stored.queue(writer, write, 0).await;
     stored.age(-3_600_000_000).await;
-    let before = micros();
+    let before = wall_micros();
     stored.queue(owner(0, 2), read, 0).await;
     let place = stored.score(&format!("{writer}:")).await.unwrap();
-    assert!((before..=micros()).contains(&place), "{place} {before}");
+    assert!(
+        (before..=wall_micros()).contains(&place),
+        "{place} {before}"
+    );
     // So is the time when its client was heard.
     stored.pass_time(SILENCE).await;
-    let ahead = HEARD + micros() + 3_600_000_000;
+    let ahead = HEARD + wall_micros() + 3_600_000_000;
     let client = format!("{:032x}", writer.client.0);
     stored
         .command(&format!("ZADD {QUEUE} {ahead} {client}"))
         .await;
-    let before = HEARD + micros();
+    let before = HEARD + wall_micros();
     stored.queue(owner(0, 3), read, 0).await;
     let words = ["ZSCORE", QUEUE, &client];
     let heard: String = stored.server().query(&words).await;
     let heard: u64 = heard.parse().unwrap();
     assert!(
-        (before..=HEARD + micros()).contains(&heard),
+        (before..=HEARD + wall_micros()).contains(&heard),
         "{heard} {before}"
     );
 }
@@ -226,7 +229,7 @@ async fn a_client_that_was_suspended_is_remembered_for_a_minute(backend: Backend
     stored.take(owner(0, 1), None).await;
     stored.queue(waits, None, 0).await;
     for (seconds, stays) in [(30, true), (61, false)] {
-        let then = HEARD + micros() / 1000 - seconds * 1000;
+        let then = HEARD + wall_micros() / 1000 - seconds * 1000;
         stored
             .command(&format!("ZADD {QUEUE} {then} {:032x}", 9))
             .await;
@@ -326,7 +329,7 @@ async fn clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue(bac
     stored.queue(owner(0, 2), None, 0).await;
     // A reader is there at every moment, while others come and go.
     for client in 5..25 {
-        let entry = 6_000_000_000_000_000 + super::micros() - 61_000_000;
+        let entry = 6_000_000_000_000_000 + wall_micros() - 61_000_000;
         let member = format!("{client:032x}");
         stored
             .command(&format!("ZADD {QUEUE} {entry} {member}"))

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::Backend;
+use crate::{Backend, wall_micros};
 use lock_store::{Acquired, AcquiredAll, Busy, FoundHolder, Queue, Renewed};
 
-use super::{LOCK, QUEUE, Stored, micros, permits, request};
+use super::{LOCK, QUEUE, Stored, permits, request};
 use crate::conformance::verbs::{LEASE, by, owner};
 
 crate::conformance::on_one_server!(
@@ -52,7 +52,7 @@ async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
     assert_eq!(stored.number("ZSCORE lock:k used").await, -2);
     let ends = stored.number(&format!("ZSCORE {LOCK} {short}:1")).await;
     let ends = u64::try_from(ends).unwrap();
-    assert!(ends > micros() + 19_000_000 && ends < micros() + 20_000_000);
+    assert!(ends > wall_micros() + 19_000_000 && ends < wall_micros() + 20_000_000);
 }
 
 async fn an_exclusive_lease_is_kept_to_the_millisecond(backend: Backend) {
@@ -106,14 +106,14 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
         let scores = found.iter().skip(1).step_by(2);
         scores.map(|score| score.parse().unwrap()).collect()
     };
-    let before = micros();
+    let before = wall_micros();
     for request in 2..5 {
         stored.queue(owner(0, request), None, 0).await;
         stored.assert_lives(QUEUE, minute).await;
     }
     let first = scores().await;
     assert!(first.is_sorted() && first.len() == 3, "{first:?}");
-    assert!(before <= first[0] && first[2] <= micros(), "{first:?}");
+    assert!(before <= first[0] && first[2] <= wall_micros(), "{first:?}");
     stored.abandon(owner(0, 2), None).await;
     stored.queue(owner(0, 5), None, 0).await;
     assert_eq!(scores().await[..2], first[1..]);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::{Backend, eventually};
+use crate::{Backend, eventually, wall_micros};
 use lock_store::{AcquiredAll, Fenced};
 
-use super::{FENCE, LAST_TOKEN, LOCK, Stored, WHOLES, micros, permits};
+use super::{FENCE, LAST_TOKEN, LOCK, Stored, WHOLES, permits};
 use crate::conformance::verbs::owner;
 
 crate::conformance::on_one_server!(
@@ -84,14 +84,17 @@ async fn tokens_follow_the_counter_or_the_clock_and_those_asked_for_are_reserved
     for share in WHOLES {
         // A lost counter begins again above every earlier token.
         stored.command(&format!("DEL {FENCE}")).await;
-        let before = micros();
+        let before = wall_micros();
         let first = stored.fenced(me, share, 3).await.unwrap();
-        assert!((before..=micros()).contains(&first), "{before} {first}");
+        assert!(
+            (before..=wall_micros()).contains(&first),
+            "{before} {first}"
+        );
         assert_eq!(counter().await, first + 2);
         stored.assert_lives(FENCE, day).await;
         stored.free(me, share).await;
         // A counter ahead of the clock is followed, one by one.
-        let ahead = micros() + 3_600_000_000;
+        let ahead = wall_micros() + 3_600_000_000;
         stored.command(&format!("SET {FENCE} {ahead}")).await;
         assert_eq!(stored.fenced(me, share, 3).await, Some(ahead + 1));
         assert_eq!(counter().await, ahead + 3);

@@ -15,7 +15,7 @@ use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{KEPT_TRY, PostgresStore, one};
+use crate::store::{KEPT_TRY, PostgresStore, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -155,13 +155,13 @@ impl ShedLockTable {
         })
     }
 
-    async fn take(&self, request: &Acquire, by: Instant) -> Replied<Acquired> {
+    async fn take(&self, request: Acquire, by: Instant) -> Replied<Acquired> {
         let claim = &request.claim;
         let look_in = |remaining| Some(self.store.next_look_in(claim.owner, remaining));
         if let Some(owner) = request.instead_of {
             let before = Claim::new(claim.key.clone(), owner, None);
             let ended = self
-                .end(&[Release::new(before, Default::default())], by)
+                .end(vec![Release::new(before, Default::default())], by)
                 .await?;
             // Other processes have their turn: they ask until this one asks again.
             if ended.value.contains(&Released::Released) {
@@ -196,7 +196,9 @@ impl ShedLockTable {
             Ok(Some(Acquired::Busy(busy)))
         };
         let statement = Statement::new(ACQUIRE, params);
-        let answer = self.call(by, statement, one(read, || None)).await?;
+        let answer = self
+            .call(by, statement, read_first_row(read, || None))
+            .await?;
         match answer.value {
             Some(acquired) => Ok(Answer::new(acquired, answer.link)),
             None => {
@@ -207,7 +209,7 @@ impl ShedLockTable {
         }
     }
 
-    async fn extend(&self, holds: &[Renewal], by: Instant) -> Replied<Vec<Renewed>> {
+    async fn extend(&self, holds: Vec<Renewal>, by: Instant) -> Replied<Vec<Renewed>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.lease)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RENEW, &all, by).await?;
@@ -219,7 +221,7 @@ impl ShedLockTable {
         Ok(answer.map(|all| all.into_iter().map(renewed).collect()))
     }
 
-    async fn end(&self, holds: &[Release], by: Instant) -> Replied<Vec<Released>> {
+    async fn end(&self, holds: Vec<Release>, by: Instant) -> Replied<Vec<Released>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.keep)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RELEASE, &all, by).await?;
@@ -248,22 +250,12 @@ fn note(outcomes: &mut [Option<bool>], asked: &[usize], found: &[(usize, bool)])
 }
 
 impl Store for ShedLockTable {
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move { self.take(&request, by).await })
-    }
-
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        Box::pin(async move { self.extend(&holds, by).await })
-    }
-
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        Box::pin(async move { self.end(&requests, by).await })
-    }
+    lock_store::boxed! { acquire: take, renew: extend, release: end }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let end = Release::new(request.claim, Default::default());
-            let ended = self.end(&[end], by).await?;
+            let ended = self.end(vec![end], by).await?;
             let of_one = |all: Vec<Released>| all.first().copied().unwrap_or(Released::NotHeld);
             Ok(ended.map(of_one))
         })
@@ -278,7 +270,7 @@ impl Store for ShedLockTable {
             };
             let statement = self.about(INSPECT, &key);
             let none = || Some(LockFound::free(0));
-            self.call(by, statement, one(read, none)).await
+            self.call(by, statement, read_first_row(read, none)).await
         })
     }
 
@@ -308,7 +300,9 @@ impl Store for ShedLockTable {
         Box::pin(async move {
             let statement = Statement::new(PING, Vec::new());
             let read = |row: Values<'_>| row.get("is_standby");
-            let answer = self.call(by, statement, one(read, || false)).await?;
+            let answer = self
+                .call(by, statement, read_first_row(read, || false))
+                .await?;
             match answer.value {
                 false => Ok(answer.map(drop)),
                 true => Err(Failure::without_effect(of_standby(self.store.server()))),

@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, Asked, Capabilities, FoundHolder, Holder, Instant, LockKey, Mutex, Store,
-    StoreFuture, SweepingMap, delegate,
+    Asked, Capabilities, FoundHolder, Holder, Instant, LockKey, Mutex, Store, SweepingMap, delegate,
 };
 
 pub(super) use self::capabilities::check;
@@ -75,13 +74,9 @@ impl Store for RedissonStore {
     }
 
     lock_store::boxed! {
-        renew: renew_each, fence: fence_now, release: release_each, shrink: shrink_to,
-        abandon: abandon_request, inspect: inspect_now, holders: holders_now,
+        acquire: take, renew: renew_each, fence: fence_now, release: release_each,
+        shrink: shrink_to, abandon: abandon_request, inspect: inspect_now, holders: holders_now,
         force_release: force_release_now,
-    }
-
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        Box::pin(async move { self.take(&request, by).await })
     }
 
     fn foreign_name(&self, holder: Holder) -> Option<String> {

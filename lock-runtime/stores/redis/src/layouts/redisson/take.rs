@@ -47,7 +47,8 @@ fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner
 }
 
 impl RedissonStore {
-    pub(super) async fn take(&self, request: &Acquire, until: Instant) -> Replied<Acquired> {
+    pub(super) async fn take(&self, request: Acquire, until: Instant) -> Replied<Acquired> {
+        let request = &request;
         let key = &request.claim.key;
         self.store.subscribe_view(key);
         let now = self.store.clock.now();
