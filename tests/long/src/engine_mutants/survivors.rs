@@ -225,7 +225,7 @@ pub(super) const KNOWN: &[Known] = &[
         "background/thread.rs",
         "runtime.shutdown_background();",
         "deleted",
-        [1, 1],
+        [1, 2],
         "the thread ends either way, and nobody waits for it",
     ),
     (
