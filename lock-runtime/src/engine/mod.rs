@@ -70,7 +70,8 @@ use crate::observe::Stats;
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its
 /// work and itself.
 pub(crate) struct Engine {
-    /// The one that made it.
+    /// Tells a copy in a child process. `None`: nor could a thread be started.
+    fork: Option<forkguard::Guard>,
     /// Why it could not be started, if so.
     refusal: Option<Box<str>>,
     clock: Clock,
@@ -103,7 +104,7 @@ pub(crate) struct Engine {
     /// A request of a view has begun.
     views_used: Arc<Notify>,
     /// Dropped last, when nothing keeps the thread from its end.
-    end: Option<ThreadEnd>,
+    _end: Option<ThreadEnd>,
 }
 
 impl Engine {
@@ -264,7 +265,8 @@ impl Drop for Engine {
 impl Engine {
     /// Whether its thread is not there: in a child process, or since it could not be started.
     fn has_no_thread(&self) -> bool {
-        self.refusal.is_some() || self.end.as_ref().is_some_and(ThreadEnd::is_forked)
+        let is_forked = |mut fork: forkguard::Guard| fork.detected_fork();
+        self.refusal.is_some() || self.fork.clone().is_some_and(is_forked)
     }
 
     /// Refuses everything without a thread.

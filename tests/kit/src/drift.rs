@@ -46,6 +46,10 @@ pub trait Ages {
     fn goes_on_after_shares(&self) -> bool {
         false
     }
+    /// True: it subscribes in the background, and has its client look again once it hears.
+    fn subscribes_later(&self) -> bool {
+        false
+    }
 }
 
 struct Both<'e> {
@@ -67,6 +71,9 @@ impl<'e> Both<'e> {
         });
         for store in &under_test.stores {
             real.block_on(store.await_connection(by())).unwrap();
+        }
+        if engine.subscribes_later() {
+            real.block_on(under_test.until_hearing());
         }
         let listed = ListedLocks::new(engine.goes_on_after_shares());
         let rules = Side::new(|id, listener| listed.connect(id, listener));

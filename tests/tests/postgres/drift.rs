@@ -46,6 +46,10 @@ impl Ages for Aged {
     fn goes_on_after_shares(&self) -> bool {
         true
     }
+
+    fn subscribes_later(&self) -> bool {
+        true
+    }
 }
 
 #[test]

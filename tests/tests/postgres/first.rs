@@ -81,6 +81,22 @@ async fn of_two_that_take_a_lock_at_once_one_gets_it() {
     }
 }
 
+/// What a statement is told that waits for this session's rows for longer than 0.3 s.
+async fn past_its_deadline(server: &PostgresServer, session: Client, tries: String) -> String {
+    let (late, driver) = tokio_postgres::connect(&server.app_url(), NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(driver);
+    let late = tokio::spawn(async move { late.query_one(&tries, &[]).await });
+    await_row_lock(server).await;
+    // By the server's clock.
+    let sleep = session.batch_execute("SELECT pg_sleep(0.4)").await;
+    sleep.unwrap();
+    session.batch_execute("ROLLBACK").await.unwrap();
+    let refused = late.await.unwrap().unwrap_err();
+    refused.code().unwrap().code().to_owned()
+}
+
 /// The other one is rolled back after the deadline, and leaves the lock free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_waited_for_another_past_its_deadline_takes_nothing() {
@@ -100,21 +116,39 @@ async fn an_acquire_that_waited_for_another_past_its_deadline_takes_nothing() {
                 lock_store.micros(clock_timestamp()) + 300000)::text",
             owner(9)
         );
-        let (late, driver) = tokio_postgres::connect(&server.app_url(), NoTls)
-            .await
-            .unwrap();
-        tokio::spawn(driver);
-        let late = tokio::spawn(async move { late.query_one(&tries, &[]).await });
-        await_row_lock(&server).await;
-        // By the server's clock.
-        let sleep = session.batch_execute("SELECT pg_sleep(0.4)").await;
-        sleep.unwrap();
-        session.batch_execute("ROLLBACK").await.unwrap();
-        let refused = late.await.unwrap().unwrap_err();
-        let refused = refused.code().map(|code| code.code().to_owned());
-        assert_eq!(refused.as_deref(), Some("LK001"), "{function}");
+        let refused = past_its_deadline(&server, session, tries).await;
+        assert_eq!(refused, "LK001", "{function}");
         let rows = server.number("SELECT count(*) FROM lock_store.hold").await;
         assert_eq!(rows, 0, "{function}");
+    }
+}
+
+/// What waits after the deadline was looked at: here for a share that has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_waited_for_a_share_past_its_deadline_takes_nothing() {
+    let server = PostgresServer::start().await;
+    let patient = "ALTER FUNCTION lock_store.acquire SET lock_timeout = '60s'";
+    server.run(patient).await;
+    let now = "lock_store.micros(clock_timestamp())";
+    let acquire = |by: u8, of: &str, queue: u8, deadline: &str| {
+        format!(
+            "SELECT code::text FROM lock_store.acquire('lock:k', {}, {of}, 30000000, 30000000, \
+             NULL, 0, {queue}, NULL, {deadline})",
+            owner(by)
+        )
+    };
+    server.run(&acquire(1, "1, 2147483647", 0, DEADLINE)).await;
+    server
+        .run("UPDATE lock_store.share SET ends = '-infinity'")
+        .await;
+    // One that takes the lock, and one that waits for a place.
+    for (by, queue) in [(2, 0), (3, 2)] {
+        let session = open(&server, "SELECT 1 FROM lock_store.share FOR UPDATE").await;
+        let tries = acquire(by, "NULL, NULL", queue, &format!("{now} + 300000"));
+        let refused = past_its_deadline(&server, session, tries).await;
+        assert_eq!(refused, "LK001", "{queue}");
+        let held = "SELECT count(*) FROM lock_store.hold WHERE owner IS NOT NULL";
+        assert_eq!(server.number(held).await, 0, "{queue}");
     }
 }
 

@@ -333,7 +333,7 @@ fn give_once<T>(option: &str, setting: &mut Option<T>, in_url: Option<T>) -> Res
 fn no_thread(error: io::Error) -> LockError {
     LockError::config(format!(
         "the client's thread can't be started: {error}; allow the process more open files \
-         (`ulimit -n`) or threads (`ulimit -u`)"
+         (`ulimit -n`), threads (`ulimit -u`) or memory"
     ))
 }
 

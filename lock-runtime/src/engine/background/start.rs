@@ -56,6 +56,7 @@ impl Engine {
             timeout,
         );
         let engine = Arc::new(Self {
+            fork: forkguard::Guard::try_new().ok(),
             refusal,
             clock,
             capabilities: store.capabilities(),
@@ -81,7 +82,7 @@ impl Engine {
             closed: Notify::new(),
             active: Arc::default(),
             views_used: Arc::default(),
-            end,
+            _end: end,
         });
         engine.start_tasks(questions, demands);
         (engine, task)

@@ -83,6 +83,7 @@ pub(crate) fn ended_runtime() -> Handle {
 /// too where that runs the destructors of its thread's variables.
 #[derive(Debug)]
 pub(crate) struct ThreadEnd {
+    /// Tells a copy in a child process.
     fork: forkguard::Guard,
     ended: Mutex<Option<RestOfWork>>,
 }
@@ -95,16 +96,10 @@ struct RestOfWork {
     patience: Duration,
 }
 
-impl ThreadEnd {
-    /// Whether this is a copy in a child process after `fork()`, which has no such thread.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.fork.clone().detected_fork()
-    }
-}
-
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
-        if is_own() || self.is_forked() {
+        // The thread of a copy in a child process is not there.
+        if is_own() || self.fork.detected_fork() {
             return;
         }
         let Some(rest) = self.ended.lock().take() else {

@@ -430,6 +430,15 @@ BEGIN
     END IF;
 END $$;
 
+-- A command that was given up has an end: what it waited for may have taken it past that.
+CREATE OR REPLACE FUNCTION lock_store.expect_in_time(limit_at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF clock_timestamp() > limit_at THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
+END $$;
+
 -- Whose hold ends first, and when.
 CREATE OR REPLACE FUNCTION lock_store.first_end(
     h lock_store.hold, n bytea, t timestamptz, OUT remaining bigint, OUT holder bytea
@@ -574,9 +583,7 @@ BEGIN
 
     h := head(n);
     t := clock_timestamp();
-    IF t > limit_at THEN
-        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
-    END IF;
+    PERFORM expect_in_time(limit_at);
     IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
         code := 2;
         RETURN;
@@ -647,6 +654,7 @@ BEGIN
             SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
         END IF;
         PERFORM tidy(n, t);
+        PERFORM expect_in_time(limit_at);
         RETURN;
     END IF;
     -- Its place may have been forgotten meanwhile.
@@ -666,6 +674,7 @@ BEGIN
     END IF;
     SELECT * INTO remaining, holder FROM first_end(h, n, t);
     PERFORM tidy(n, t);
+    PERFORM expect_in_time(limit_at);
 END $$;
 
 -- All of them, or none: `code` is that of `acquire`, and `at` the number of the request that it is
@@ -677,6 +686,7 @@ CREATE OR REPLACE FUNCTION lock_store.acquire_all(
 ) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
+    limit_at timestamptz := 'epoch'::timestamptz + span(deadline);
     t timestamptz;
     h hold;
     i integer;
@@ -689,9 +699,7 @@ BEGIN
         h := head(names[i]);
     END LOOP;
     t := clock_timestamp();
-    IF t > 'epoch'::timestamptz + span(deadline) THEN
-        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
-    END IF;
+    PERFORM expect_in_time(limit_at);
     FOR i IN 1 .. cardinality(names) LOOP
         IF EXISTS (SELECT 1 FROM latch WHERE name = names[i] AND ends > t) THEN
             failed := i;
@@ -730,6 +738,7 @@ BEGIN
     FOR i IN 1 .. cardinality(names) LOOP
         PERFORM tidy(names[i], t);
     END LOOP;
+    PERFORM expect_in_time(limit_at);
     code := failed_code;
     at := failed;
 END $$;

@@ -1,12 +1,10 @@
 //! A store's latches, verb by verb: commands are safe to repeat, and replies are true.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Backend, LatchRequest, LatchVerb, Latched, eventually, wall_micros};
-use lock_store::{
-    ClientId, Clock, HandedOver, Instant, LatchState, Listener, Owner, Store, WakeUp,
-};
+use crate::{Backend, Heard, LatchRequest, LatchVerb, Latched, eventually, wall_micros};
+use lock_store::{ClientId, Clock, Instant, LatchState, Listener, Owner, Store};
 
 super::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -21,22 +19,11 @@ super::on_every_store!(
     opening_takes_out_every_place_also_of_clients_that_are_gone,
 );
 
-#[derive(Debug, Default)]
-struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
-
-impl Listener for Heard {
-    fn on_granted(&self, grant: HandedOver) -> WakeUp {
-        let (owner, token) = (grant.owner, grant.token);
-        self.0.lock().unwrap().push((owner, token));
-        WakeUp::default()
-    }
-    fn recheck(&self) {}
-}
-
 /// Clients of one store, and what each hears.
 struct Clients {
     stores: Vec<Arc<dyn Store>>,
     heard: Vec<Arc<Heard>>,
+    subscribes_later: bool,
 }
 
 const TTL: Duration = Duration::from_secs(10);
@@ -60,7 +47,11 @@ impl Clients {
             backend.store(id, &listener, clock)
         };
         let stores = heard.iter().enumerate().map(store).collect();
-        Self { stores, heard }
+        Self {
+            stores,
+            heard,
+            subscribes_later: backend.subscribes_later(),
+        }
     }
 
     async fn ask(&self, owner: Owner, verb: LatchVerb) -> Latched {
@@ -68,8 +59,12 @@ impl Clients {
     }
 
     async fn ask_made(&self, owner: Owner, verb: LatchVerb, made: Option<u64>) -> Latched {
+        let at = usize::try_from(owner.client.0 - 1).unwrap();
+        if self.subscribes_later && matches!(verb, LatchVerb::Wait) {
+            self.heard[at].until_hearing().await;
+        }
         let by = Instant::now() + Duration::from_secs(10);
-        let store = &self.stores[usize::try_from(owner.client.0 - 1).unwrap()];
+        let store = &self.stores[at];
         let request = LatchRequest {
             key: "k".into(),
             owner,

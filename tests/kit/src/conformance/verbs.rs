@@ -1,7 +1,6 @@
 //! The store contract, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::{Backend, Heard, eventually};
@@ -50,11 +49,10 @@ impl Two {
         }
     }
 
-    /// Waits until the client of this owner hears. The store's verbs alone do not ask again.
+    /// Waits until the client of this owner hears.
     pub(super) async fn hears(&self, owner: Owner) {
         if self.subscribes_later {
-            let heard = &self.heard[store_of(owner)];
-            eventually("it hears", async || heard.1.load(Ordering::Acquire)).await;
+            self.heard[store_of(owner)].until_hearing().await;
         }
     }
 

@@ -45,6 +45,12 @@ impl Side {
         }
     }
 
+    pub(super) async fn until_hearing(&self) {
+        for heard in &self.heard {
+            heard.until_hearing().await;
+        }
+    }
+
     pub(super) fn heard(&self) -> [Vec<(Owner, bool)>; 2] {
         let told = |heard: &Arc<Heard>| {
             let heard = heard.0.lock().unwrap();

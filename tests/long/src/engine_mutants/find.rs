@@ -71,6 +71,12 @@ fn instead(output: &ReturnType) -> Vec<&'static str> {
     }
 }
 
+/// Names that are used as `true` and `false` are.
+const OPPOSITES: [[&str; 2]; 2] = [
+    ["LaterRequests::Wait", "LaterRequests::GoOn"],
+    ["GoneHold::IsFailure", "GoneHold::IsExpected"],
+];
+
 /// Whether swapping the method is the same as negating what it says.
 fn opposite(method: &syn::Ident) -> bool {
     ["is_some", "is_none", "is_ok", "is_err"]
@@ -192,6 +198,19 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_type(&mut self, _: &'ast Type) {}
     fn visit_pat(&mut self, _: &'ast Pat) {}
+
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        let range = bytes(path);
+        let text = &self.text[range.clone()];
+        for [one, other] in OPPOSITES
+            .iter()
+            .chain(&OPPOSITES.map(|[one, other]| [other, one]))
+        {
+            if text == *one {
+                self.swapped(range.clone(), range.clone(), other);
+            }
+        }
+    }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !is_left_out(&item.attrs) {

@@ -104,10 +104,24 @@ async fn what_is_stored_in_postgresql_is_as_it_was() {
     expect_fixture("postgres/stored.txt", &dump(&server.session().await).await);
 }
 
+/// Waits until client `B` hears. The verbs of a store alone do not ask again.
+async fn until_hearing(clients: &Clients) {
+    let held = || claim("l", owner(A, 1), None);
+    clients.take(held(), 0).await;
+    // A client that is not known to hear is told when to look again.
+    eventually("it listens", async || {
+        let asks = clients.acquire(claim("l", owner(B, 7), None), Queue::Respect, 0);
+        matches!(asks.await, Ok(Acquired::Busy(Busy { look_in: None, .. })))
+    })
+    .await;
+    clients.release(held(), std::time::Duration::ZERO).await;
+}
+
 #[tokio::test]
 async fn what_was_stored_in_postgresql_is_understood() {
     let server = PostgresServer::start().await;
     let clients = Clients::of(&server).await;
+    until_hearing(&clients).await;
     load(&server.session().await, &lines("postgres/stored.txt")).await;
     stored::find(&clients).await;
 }
@@ -193,13 +207,7 @@ fn by_numbers_of_hex(text: &str) -> String {
 async fn what_was_said_in_postgresql_is_understood() {
     let server = PostgresServer::start().await;
     let clients = Clients::of(&server).await;
-    // A client that is not known to hear is told when to look again.
-    clients.take(claim("l", owner(A, 1), None), 0).await;
-    eventually("it listens", async || {
-        let asks = clients.acquire(claim("l", owner(B, 7), None), Queue::Respect, 0);
-        matches!(asks.await, Ok(Acquired::Busy(Busy { look_in: None, .. })))
-    })
-    .await;
+    until_hearing(&clients).await;
     for line in lines("postgres/messages.txt") {
         let said = by_numbers_of_hex(&line);
         server

@@ -146,7 +146,8 @@ async fn clock_difference(
     let time: Option<(u64, u32)> = if_allowed(up, may, &Command::new(TIME)).await?;
     let answered = now();
     Ok(time.map(|(seconds, micros)| {
-        let server = Duration::from_secs(seconds) + Duration::from_micros(micros.into());
+        let server =
+            Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros.into()));
         match server > answered {
             true => (server - answered, true),
             false => (sent.saturating_sub(server), false),

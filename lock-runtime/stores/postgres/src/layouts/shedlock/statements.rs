@@ -5,7 +5,8 @@
 //! statement comes too late, or the hold has ended, is asked once the row is locked, of
 //! `clock_timestamp()`. The `WHERE` of an `UPDATE` would not do: it is read again only if who had
 //! the row has changed it. That of `DO UPDATE` is read when the row is locked, and so is what is
-//! asked of rows that a `WITH` has locked.
+//! asked of rows that a `WITH` has locked. Only an insert that waited for another one, which was
+//! rolled back, is not asked again: it may come as much too late as it waits for a row at most.
 //!
 //! No statement waits long for a row that somebody has locked: its connection would be lost to all
 //! other jobs. The limit is set in the statement's own transaction, since behind a pooler the
