@@ -456,7 +456,7 @@ impl StoreUnderTest for EtcdCluster {
     }
 
     fn patience(&self) -> u32 {
-        3
+        2
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

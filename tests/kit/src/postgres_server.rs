@@ -411,7 +411,7 @@ impl StoreUnderTest for PostgresServer {
     }
 
     fn patience(&self) -> u32 {
-        3
+        2
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

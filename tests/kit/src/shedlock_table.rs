@@ -60,7 +60,7 @@ impl StoreUnderTest for ShedlockTable {
     }
 
     fn patience(&self) -> u32 {
-        3
+        2
     }
 
     /// A row stays when its lock has ended.

@@ -431,7 +431,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
     }
 
     fn patience(&self) -> u32 {
-        3
+        2
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

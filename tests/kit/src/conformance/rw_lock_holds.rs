@@ -209,26 +209,34 @@ async fn any_future_dropped_after_any_number_of_polls_leaves_nothing(store: Back
 async fn a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_one(store: Backend) {
     let (a, b, _) = three(&store).await;
     let lease = store.renewable(Duration::from_millis(900));
-    for again in [true, false] {
-        for polls in 0.. {
-            let guard = write(&a).lease(lease).renew(true);
-            let guard = guard.acquire().await.unwrap();
-            let complete = polled(polls, guard.downgrade()).await.is_some();
-            // Downgraded or not, it is held and renewed, and no writer comes between.
-            if again {
-                assert!(is_busy(write(&b)).await);
-                guard.downgrade().await.unwrap();
-                assert!(!is_busy(read(&b)).await, "after {polls} polls: {guard:?}");
-                assert!(is_busy(write(&b)).await, "after {polls} polls: {guard:?}");
-            } else {
-                tokio::time::sleep(lease + lease / 3).await;
-            }
-            assert!(guard.is_held(), "after {polls} polls");
-            guard.release().await.unwrap();
-            store.until_empty().await;
-            if complete {
-                break;
-            }
+    // Downgraded or not, it is held and renewed, and no writer comes between.
+    for polls in 0.. {
+        let guard = write(&a).acquire().await.unwrap();
+        let complete = polled(polls, guard.downgrade()).await.is_some();
+        assert!(is_busy(write(&b)).await);
+        guard.downgrade().await.unwrap();
+        assert!(!is_busy(read(&b)).await, "after {polls} polls: {guard:?}");
+        assert!(is_busy(write(&b)).await, "after {polls} polls: {guard:?}");
+        guard.release().await.unwrap();
+        store.until_empty().await;
+        if complete {
+            break;
         }
     }
+    let mut guards = Vec::new();
+    for polls in 0.. {
+        let lock = a.rw_lock(format!("k{polls}")).write();
+        let guard = lock.lease(lease).renew(true).acquire().await.unwrap();
+        let complete = polled(polls, guard.downgrade()).await.is_some();
+        guards.push(guard);
+        if complete {
+            break;
+        }
+    }
+    tokio::time::sleep(lease + lease / 3).await;
+    for (polls, guard) in guards.into_iter().enumerate() {
+        assert!(guard.is_held(), "after {polls} polls");
+        guard.release().await.unwrap();
+    }
+    store.until_empty().await;
 }
