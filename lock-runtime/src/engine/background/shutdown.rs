@@ -7,8 +7,9 @@ use lock_store::Instant;
 
 use crate::config::FAR;
 use crate::engine::Engine;
+use crate::engine::background::cleanup::GoneHold;
 use crate::engine::hold::Hold;
-use crate::engine::hold::release::{GoneHold, LaterRequests};
+use crate::engine::hold::release::LaterRequests;
 use crate::engine::reentrancy::call_chain;
 use crate::error::LostReason;
 

@@ -8,7 +8,7 @@ use lock_store::{Instant, Release, Released};
 use super::Hold;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
+use crate::engine::background::cleanup::{CleanupJob, GoneHold, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::engine::late_acquire::LateAcquire;
 use crate::engine::local_queue::Handoff;
@@ -26,14 +26,6 @@ impl Hold {
 pub(in crate::engine) enum LaterRequests {
     Wait,
     GoOn,
-}
-
-/// What it is if a release in the background finds no hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum GoneHold {
-    IsFailure,
-    /// It expired, the store said that it is gone, or an earlier release was carried out.
-    IsExpected,
 }
 
 impl Engine {
@@ -164,7 +156,7 @@ impl Engine {
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),
             pending_outcomes: hold.pending_outcomes.clone(),
-            expected_gone: gone == GoneHold::IsExpected,
+            gone,
         }));
     }
 }

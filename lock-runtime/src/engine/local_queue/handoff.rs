@@ -8,7 +8,7 @@ use lock_store::{Claim, Instant, LockKey, Owner, Release};
 use super::state::{Handoff, LocalQueue, Tenure};
 use crate::config::{Defaults, Resolved};
 use crate::engine::Engine;
-use crate::engine::background::cleanup::{CleanupJob, PendingRelease};
+use crate::engine::background::cleanup::{CleanupJob, GoneHold, PendingRelease};
 use crate::engine::fencing::window;
 use crate::engine::timing;
 
@@ -118,7 +118,7 @@ impl Engine {
             expires: handoff.stored_until().max(now) + self.defaults.command_timeout,
             holds_back: vec![self.local_queues.releasing(handoff.key())],
             pending_outcomes: Vec::new(),
-            expected_gone: true,
+            gone: GoneHold::IsExpected,
         }));
     }
 }

@@ -503,7 +503,8 @@ SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 BEGIN
     INSERT INTO hold (name, owner, ends) VALUES (n, o, clock_timestamp() + span(lease))
     ON CONFLICT (name) DO NOTHING;
-    -- It may have waited for another transaction, which was rolled back.
+    -- It may have waited for another transaction, which was rolled back. `expect_in_time`, but
+    -- without a call.
     IF FOUND AND clock_timestamp() > 'epoch'::timestamptz + span(deadline) THEN
         RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
     END IF;
@@ -531,9 +532,7 @@ DECLARE
 BEGIN
     code := 0;
     queued := false;
-    IF t > limit_at THEN
-        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
-    END IF;
+    PERFORM expect_in_time(limit_at);
     SELECT * INTO h FROM hold WHERE name = n;
     found_row := FOUND;
     IF p IS NULL AND instead_of IS NULL AND NOT coalesce(h.special, false) THEN
@@ -554,10 +553,7 @@ BEGIN
             WHERE old.owner IS NULL AND NOT old.special
             RETURNING old.token INTO minted;
             IF FOUND THEN
-                -- As in `acquire_first`.
-                IF clock_timestamp() > limit_at THEN
-                    RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
-                END IF;
+                PERFORM expect_in_time(limit_at);
                 code := 1;
                 token := minted - fences + 1;
                 RETURN;

@@ -37,6 +37,14 @@ pub(crate) enum CleanupJob {
     Drain(oneshot::Sender<()>),
 }
 
+/// What it is if a release in the background finds no hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum GoneHold {
+    IsFailure,
+    /// It expired, the store said that it is gone, or an earlier release was carried out.
+    IsExpected,
+}
+
 /// The hold of a guard.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
@@ -48,9 +56,7 @@ pub(crate) struct PendingRelease {
     /// Until the first answer, later requests of this process wait.
     pub(crate) holds_back: Vec<Releasing>,
     pub(crate) pending_outcomes: Vec<(LateAcquire, Acquire)>,
-    /// The hold may be gone for a known reason: it expired, the store said that it is gone, or an
-    /// earlier release was carried out.
-    pub(crate) expected_gone: bool,
+    pub(in crate::engine) gone: GoneHold,
 }
 
 /// A place in the store's queue, or a grant that has come or may yet come.
@@ -320,7 +326,7 @@ impl CleanupWorker {
         let mut replies = job.requests.iter().zip(&answer.value);
         let gone = replies.find(|(_, released)| **released == Released::NotHeld);
         if let Some((request, _)) = gone
-            && !job.expected_gone
+            && job.gone == GoneHold::IsFailure
         {
             self.failures.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
@@ -352,7 +358,7 @@ impl CleanupWorker {
         if self.store.is_closed() {
             return None;
         }
-        if !job.expected_gone {
+        if job.gone == GoneHold::IsFailure {
             self.failures.fetch_add(1, Ordering::Relaxed);
             let key = job.requests.first();
             let key = key.map(|request| request.claim.key.shortened());
@@ -361,7 +367,7 @@ impl CleanupWorker {
                 "a lock could not be released; it is tried again until its lease ends"
             );
         }
-        job.expected_gone = true;
+        job.gone = GoneHold::IsExpected;
         let now = self.clock.now();
         let again = now + timing::backoff(tries.saturating_add(1));
         (now < job.expires).then_some((again, job))

@@ -23,7 +23,7 @@ fn release() -> CleanupJob {
         expires: now,
         holds_back: Vec::new(),
         pending_outcomes: Vec::new(),
-        expected_gone: true,
+        gone: GoneHold::IsExpected,
     })
 }
 
