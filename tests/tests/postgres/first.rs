@@ -127,8 +127,10 @@ async fn an_acquire_that_waited_for_another_past_its_deadline_takes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_waited_for_a_share_past_its_deadline_takes_nothing() {
     let server = PostgresServer::start().await;
-    let patient = "ALTER FUNCTION lock_store.acquire SET lock_timeout = '60s'";
-    server.run(patient).await;
+    for function in ["acquire", "acquire_all"] {
+        let patient = format!("ALTER FUNCTION lock_store.{function} SET lock_timeout = '60s'");
+        server.run(&patient).await;
+    }
     let now = "lock_store.micros(clock_timestamp())";
     let acquire = |by: u8, of: &str, queue: u8, deadline: &str| {
         format!(
@@ -141,14 +143,22 @@ async fn an_acquire_that_waited_for_a_share_past_its_deadline_takes_nothing() {
     server
         .run("UPDATE lock_store.share SET ends = '-infinity'")
         .await;
-    // One that takes the lock, and one that waits for a place.
-    for (by, queue) in [(2, 0), (3, 2)] {
+    let soon = format!("{now} + 300000");
+    for tries in [
+        // One that takes the lock, one that waits for a place, and one that takes several.
+        acquire(2, "NULL, NULL", 0, &soon),
+        acquire(3, "NULL, NULL", 2, &soon),
+        format!(
+            "SELECT code::text FROM lock_store.acquire_all(ARRAY['lock:k'::bytea], ARRAY[{}], \
+             ARRAY[30000000::bigint], ARRAY[0], ARRAY[true], {soon})",
+            owner(4)
+        ),
+    ] {
         let session = open(&server, "SELECT 1 FROM lock_store.share FOR UPDATE").await;
-        let tries = acquire(by, "NULL, NULL", queue, &format!("{now} + 300000"));
-        let refused = past_its_deadline(&server, session, tries).await;
-        assert_eq!(refused, "LK001", "{queue}");
+        let refused = past_its_deadline(&server, session, tries.clone()).await;
+        assert_eq!(refused, "LK001", "{tries}");
         let held = "SELECT count(*) FROM lock_store.hold WHERE owner IS NOT NULL";
-        assert_eq!(server.number(held).await, 0, "{queue}");
+        assert_eq!(server.number(held).await, 0, "{tries}");
     }
 }
 
