@@ -13,8 +13,13 @@ use redis::{FromRedisValue, RedisError, Value};
 
 use super::command::Command;
 use super::queue::{ReplyResult, RequestQueue};
+use super::reader::Reader;
 use super::socket::Writer;
 use super::time_limits::Limits;
+
+/// This many requests are not held up for others of the same thread: the server begins with them
+/// while the thread's tasks go on.
+const CHUNK: usize = 16;
 
 /// One connection. Commands over it are carried out in the order in which they are sent, as far as
 /// [`OpenSegment`](super::merging::OpenSegment) keeps it. It ends with its [`Driver`](super::Driver).
@@ -27,6 +32,7 @@ pub(crate) struct RespConnection {
 #[derive(Debug)]
 pub(super) struct Shared {
     queue: Mutex<RequestQueue>,
+    pub(super) reader: Mutex<Reader>,
     /// The connection's task.
     pub(super) task: AtomicWaker,
 }
@@ -41,7 +47,12 @@ impl RespConnection {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         let queue = Mutex::new(RequestQueue::new(writer, command_timeout));
         let task = AtomicWaker::new();
-        let shared = Arc::new(Shared { queue, task });
+        let reader = Mutex::new(Reader::new());
+        let shared = Arc::new(Shared {
+            queue,
+            reader,
+            task,
+        });
         Self { shared }
     }
 
@@ -167,6 +178,14 @@ impl Shared {
         self.queue.lock()
     }
 
+    /// Reads in the task's place what has been answered, unless somebody else reads now.
+    fn read_replies(&self) {
+        let writer = self.lock().writer.clone();
+        if let (Some(writer), Some(mut reader)) = (writer, self.reader.try_lock()) {
+            reader.read_replies(&writer, self);
+        }
+    }
+
     /// Writes what is unsent, or has the task write it.
     pub(super) fn write<'q>(
         &'q self,
@@ -260,7 +279,7 @@ impl Future for PendingReply<'_> {
                     return Poll::Ready(outcome.and_then(Value::extract_error));
                 }
                 // The tasks that are ready now add their requests before this one writes.
-                if is_shared && queue.writer.is_some() {
+                if is_shared && queue.writer.is_some() && queue.unsent < CHUNK {
                     let here = this_thread();
                     if queue.gathers != Some(here) {
                         queue.gathers = Some(here);
@@ -275,12 +294,16 @@ impl Future for PendingReply<'_> {
                     return Poll::Pending;
                 }
                 this.shared.write(queue, limits);
+                if is_shared {
+                    this.shared.read_replies();
+                }
                 Poll::Pending
             }
             Stage::Sent { number } => {
                 let outcome = queue.poll(number, cx.waker());
                 if std::mem::take(&mut this.writes) {
                     this.shared.write(queue, None);
+                    this.shared.read_replies();
                 }
                 match outcome {
                     Some(outcome) => {
@@ -313,4 +336,53 @@ fn this_thread() -> usize {
         static HERE: u8 = const { 0 };
     }
     HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Read as _;
+    use std::pin::pin;
+
+    use tokio::net::UnixStream;
+
+    use super::super::socket::Socket;
+    use super::*;
+
+    /// The first finds nothing under way. The others gather, until there are enough of them.
+    #[tokio::test]
+    async fn who_gathers_writes_when_there_is_enough() {
+        let (mut server, client) = std::os::unix::net::UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let Socket::Shared(_, writer) = Socket::from(UnixStream::from_std(client).unwrap()) else {
+            panic!("callers write to it");
+        };
+        let is_ready = std::future::poll_fn(|cx| writer.poll_ready(cx)).await;
+        is_ready.unwrap();
+        let connection = RespConnection::new(Some(writer), Duration::from_millis(500));
+        let mut written = || {
+            let mut bytes = [0; 4096];
+            let read = server.read(&mut bytes).unwrap_or(0);
+            bytes[..read].iter().filter(|byte| **byte == b'*').count()
+        };
+        let ping = Command::new("PING");
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut sent = Vec::new();
+        for number in 0..=2 * CHUNK {
+            let mut reply = Box::pin(connection.send(&ping, false, None));
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+            sent.push(reply);
+            let expected = match number {
+                0 => 1,
+                _ if number % CHUNK == 0 => CHUNK,
+                _ => 0,
+            };
+            assert_eq!(written(), expected, "{number}");
+        }
+        let mut last = pin!(connection.send(&ping, false, None));
+        for expected in [0, 1] {
+            assert!(last.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(written(), expected);
+        }
+    }
 }

@@ -66,6 +66,11 @@ impl Decoder {
         self.to += bytes;
     }
 
+    /// Whether what comes next is no reply.
+    pub(super) fn is_at_push(&self) -> bool {
+        self.buffer[self.from..self.to].first() == Some(&b'>')
+    }
+
     /// The next reply or message that is complete.
     pub(super) fn next(&mut self) -> Result<Option<Received>, RedisError> {
         let bytes = &self.buffer[self.from..self.to];

@@ -7,13 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use lock_store::{Clock, Instant};
-use redis::{RedisError, Value};
+use redis::RedisError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
 use super::connection::{RespConnection, Shared};
-use super::decoder::{Decoder, Received};
 use super::socket::{Duplex, Socket};
 
 /// After this many reads in a row, other tasks have their turn.
@@ -57,12 +56,9 @@ pub(crate) fn start(
         shared: Arc::clone(&connection.shared),
         io,
         unsent: Unsent::default(),
-        decoder: Decoder::new(),
         clock: clock.clone(),
         alarm: None,
         events,
-        replies: Vec::new(),
-        wakers: Vec::new(),
     };
     let driver = Driver(clock.handle().spawn(task).abort_handle());
     (connection, driver)
@@ -88,14 +84,10 @@ struct Task {
     shared: Arc<Shared>,
     io: Io,
     unsent: Unsent,
-    decoder: Decoder,
     clock: Clock,
     /// When the requests are looked at next.
     alarm: Option<(Instant, Pin<Box<Sleep>>)>,
     events: Option<Box<dyn ConnectionEvents>>,
-    /// Between two polls these are empty.
-    replies: Vec<Value>,
-    wakers: Vec<Waker>,
 }
 
 impl Future for Task {
@@ -187,7 +179,9 @@ impl Task {
     /// Reads what has come. Whether that is all.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, RedisError> {
         for _ in 0..READS {
-            let mut room = ReadBuf::new(self.decoder.room());
+            let mut reader = self.shared.reader.lock();
+            reader.deliver_left(&self.shared, self.events.as_deref())?;
+            let mut room = ReadBuf::new(reader.room());
             let polled = match &mut self.io {
                 Io::Reader(stream) => Pin::new(stream).poll_read(cx, &mut room),
                 Io::Both(stream) => Pin::new(stream).poll_read(cx, &mut room),
@@ -200,77 +194,11 @@ impl Task {
                 let text = "the server closed the connection";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
             }
-            self.decoder.add(bytes);
-            let decoded = self.decode();
-            self.settle()?;
-            decoded?;
+            reader.add(bytes);
+            reader.deliver(&self.shared, self.events.as_deref())?;
         }
         cx.waker().wake_by_ref();
         Ok(false)
-    }
-
-    fn decode(&mut self) -> Result<(), RedisError> {
-        while let Some(received) = self.decoder.next()? {
-            match received {
-                Received::Reply(value) => self.replies.push(value),
-                Received::Push => {
-                    // In the order in which the server has said them.
-                    self.settle()?;
-                    self.on_message();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the replies to those who await them.
-    fn settle(&mut self) -> Result<(), RedisError> {
-        let mut queue = self.shared.lock();
-        queue.reads += 1;
-        let mut unasked = None;
-        for reply in self.replies.drain(..) {
-            let is_awaited = queue.under_way() > 0;
-            if let Err(reply) = queue.settle(reply, &mut self.wakers) {
-                unasked = Some((reply, is_awaited));
-                break;
-            }
-        }
-        drop(queue);
-        self.wakers.drain(..).for_each(Waker::wake);
-        match unasked {
-            None => Ok(()),
-            // A server that has too many clients says so before it is asked anything.
-            Some((Value::ServerError(error), _)) => Err(error.into()),
-            Some((_, is_awaited)) => {
-                let text = match is_awaited {
-                    true => "the reply does not fit the request; is there a proxy in front of it?",
-                    false => "the server sends a reply that nobody has asked for",
-                };
-                Err(io::Error::new(io::ErrorKind::ConnectionAborted, text).into())
-            }
-        }
-    }
-
-    fn on_message(&mut self) {
-        let [word, channel, message] = self.decoder.message();
-        let is_message = matches!(word, b"message" | b"smessage");
-        if !is_message {
-            let mut queue = self.shared.lock();
-            let is_reply = queue.settle_message(word, channel, &mut self.wakers);
-            drop(queue);
-            self.wakers.drain(..).for_each(Waker::wake);
-            if is_reply {
-                return;
-            }
-        }
-        let Some(events) = &self.events else {
-            return;
-        };
-        match word {
-            _ if is_message => events.on_message(channel, message),
-            b"unsubscribe" | b"sunsubscribe" => events.on_unsubscribed(channel),
-            _ => {}
-        }
     }
 
     /// Looks at the requests when it is time to.

@@ -27,6 +27,8 @@ pub(super) struct RequestQueue {
     segment: OpenSegment,
     /// The keys of several locks lie apart, behind a proxy: a merged call was refused.
     is_divided: bool,
+    /// How many requests are not written yet.
+    pub(super) unsent: usize,
     /// The next buffer.
     spare: Vec<u8>,
     /// Where callers write. Without one, the connection's task writes.
@@ -116,6 +118,7 @@ impl RequestQueue {
             out: Vec::new(),
             segment: OpenSegment::default(),
             is_divided: false,
+            unsent: 0,
             spare: Vec::new(),
             writer: writer.map(Arc::new),
             is_writing: false,
@@ -160,6 +163,7 @@ impl RequestQueue {
             self.requests.push(UnderWay::default());
             self.requests.len() - 1
         });
+        self.unsent += 1;
         match &command.order {
             CommandOrder::Kept => self.add_awaited(command, Awaiting::One(number), message),
             CommandOrder::Free(owner, role) => {
@@ -363,6 +367,7 @@ impl RequestQueue {
             return None;
         }
         self.is_writing = true;
+        self.unsent = 0;
         let spare = std::mem::take(&mut self.spare);
         Some(std::mem::replace(&mut self.out, spare))
     }

@@ -1,8 +1,9 @@
 //! [`Socket`]: a connected stream, and its end that callers write to.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::task::{Context, Poll};
 
+use redis::io::tcp::socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, tcp};
 #[cfg(unix)]
@@ -67,6 +68,15 @@ impl Writer {
             }
         }
         (written, Ok(()))
+    }
+
+    /// Reads what has come, without waiting, whatever the runtime knows of the socket.
+    pub(super) fn read(&self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*SockRef::from(stream.as_ref())).read(room),
+            #[cfg(unix)]
+            Self::Unix(stream) => (&*SockRef::from(stream.as_ref())).read(room),
+        }
     }
 
     /// Waits until the socket takes more.
