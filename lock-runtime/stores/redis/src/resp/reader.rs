@@ -163,7 +163,8 @@ impl Reader {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::io::Write as _;
     use std::sync::{Arc, Mutex};
