@@ -3,7 +3,7 @@
 use lock_store::{Failure, Link, StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 
 /// The kind of an error reply or of a broken connection.
 ///
@@ -141,7 +141,7 @@ pub(crate) fn is_about_keys(error: &RedisError) -> bool {
 
 /// The error if a redirect could not be followed in time.
 pub(crate) fn moving(error: &RedisError) -> StoreError {
-    StoreError::new(StoreErrorKind::Loading, shown(&text(error)))
+    StoreError::new(StoreErrorKind::Loading, without_secrets(&text(error)))
 }
 
 /// The error if a URL is for another kind of Redis than the one that answers.
@@ -194,9 +194,9 @@ pub(crate) fn may_have_acted(error: &RedisError) -> bool {
 
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
     if is_redirect(error) {
-        return cluster_node().of(&shown(&text(error)));
+        return cluster_node().of(&without_secrets(&text(error)));
     }
-    advised(StoreError::new(kind(error), shown(&text(error))))
+    advised(StoreError::new(kind(error), without_secrets(&text(error))))
 }
 
 /// What to do, in Redis's terms.
@@ -239,7 +239,7 @@ pub(crate) fn no_self_description() -> StoreError {
 }
 
 /// Code and detail in the server's own words, to tell errors apart. They may repeat anything, so
-/// errors and logs use [`shown`] instead.
+/// errors and logs use [`without_secrets`] instead.
 pub(crate) fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

@@ -7,6 +7,7 @@
 //! hands the lock to the first of them.
 
 mod access;
+mod builder_login;
 mod cluster;
 mod commands;
 mod config;
@@ -16,7 +17,6 @@ mod contract;
 mod diagnosis;
 mod errors;
 mod layouts;
-mod login;
 mod names;
 mod open;
 mod pollers;

@@ -10,7 +10,7 @@ use crate::topology::key_slot::{slot_of, tag_in};
 /// The number of channels of a namespace that tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
 
-/// The client's namespace. It applies to keys that have none of their own.
+/// What names begin with: the client's namespace, unless a key has its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
     /// What stands before each namespace, as ShedLock has it; mostly nothing.
@@ -117,9 +117,9 @@ fn hex(number: u64) -> [u8; 16] {
 
 /// A name as text.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<T>(pub(crate) T);
+pub(crate) struct AsText<T>(pub(crate) T);
 
-impl<T: Pieces> fmt::Display for Shown<T> {
+impl<T: Pieces> fmt::Display for AsText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut result = Ok(());
         self.0.pieces(|piece| {
@@ -195,7 +195,7 @@ impl Prefix {
     }
 
     /// Whose the value of a lock of the layout `timestamp` is.
-    pub(crate) fn owner<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+    pub(crate) fn timestamp_owner_key<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
         let lock = self.lock(key);
         Helper {
             kind: "owner",
@@ -207,11 +207,11 @@ impl Prefix {
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
-        let call = Shown(helper("call"));
+        let call = AsText(helper("call"));
         LatchNames {
-            waiters: Shown(helper("latch")).to_string(),
+            waiters: AsText(helper("latch")).to_string(),
             call: owner.map_or_else(|| call.to_string(), |owner| format!("{call}:{owner}")),
-            latch: Shown(lock).to_string(),
+            latch: AsText(lock).to_string(),
         }
     }
 
@@ -219,7 +219,7 @@ impl Prefix {
     pub(crate) fn slot(&self, key: &LockKey) -> u16 {
         match key.hash_tag() {
             Some(tag) => slot_of(tag),
-            None => slot_of(&Shown(self.lock(key)).to_string()),
+            None => slot_of(&AsText(self.lock(key)).to_string()),
         }
     }
 
@@ -239,27 +239,30 @@ impl Prefix {
     pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",
-            Shown(self.of(key)),
-            slot_of(&Shown(self.lock(key)).to_string()) % FREED_CHANNELS
+            AsText(self.of(key)),
+            slot_of(&AsText(self.lock(key)).to_string()) % FREED_CHANNELS
         )
     }
 
     /// A key that nothing has, for trying commands. In a cluster, one of this slot.
     pub(crate) fn unused_key(&self, slot: Option<u16>) -> String {
         let tag = slot.map_or(0, tag_in);
-        let (before, namespace) = (Shown(&self.before), Shown(&self.namespace));
+        let (before, namespace) = (AsText(&self.before), AsText(&self.namespace));
         format!("{before}{namespace}%unused:{{{tag}}}")
     }
 
     /// A channel on which nobody listens, for trying commands. In a cluster, one of this slot.
     pub(crate) fn unused_channel(&self, slot: Option<u16>) -> String {
-        let (before, namespace) = (Shown(&self.before), &self.namespace);
-        format!("{before}{}unused", Shown(GrantChannels { namespace, slot }))
+        let (before, namespace) = (AsText(&self.before), &self.namespace);
+        format!(
+            "{before}{}unused",
+            AsText(GrantChannels { namespace, slot })
+        )
     }
 
     /// What all channels of the client's own namespace begin with.
     pub(crate) fn channels_begin_with(&self) -> String {
-        format!("{}{}%", Shown(&self.before), Shown(&self.namespace))
+        format!("{}{}%", AsText(&self.before), AsText(&self.namespace))
     }
 
     /// The pattern of all keys and channels of the client's own namespace.
@@ -268,7 +271,7 @@ impl Prefix {
             "" => &self.namespace,
             _ => &self.before,
         };
-        format!("{}*", Shown(all))
+        format!("{}*", AsText(all))
     }
 
     /// The channel on which a client hears others, in this key's namespace.
@@ -283,7 +286,7 @@ impl Prefix {
 
     /// The channel on which a client hears others, in a namespace.
     pub(crate) fn channel_of_client(&self, namespace: &Namespace, client: ClientId) -> String {
-        let (before, namespace) = (Shown(&self.before), Shown(namespace));
+        let (before, namespace) = (AsText(&self.before), AsText(namespace));
         format!("{before}{namespace}%client:{:032x}", client.0)
     }
 
@@ -295,7 +298,7 @@ impl Prefix {
     /// The namespace of such a channel; `None` of any other.
     pub(crate) fn namespace_of_client(&self, channel: &[u8]) -> Option<Namespace> {
         let channel = std::str::from_utf8(channel).ok()?;
-        let channel = channel.strip_prefix(&*Shown(&self.before).to_string())?;
+        let channel = channel.strip_prefix(&*AsText(&self.before).to_string())?;
         let (namespace, _) = channel.split_once("%client:")?;
         Namespace::new(namespace.strip_suffix(':').unwrap_or(namespace)).ok()
     }
@@ -344,22 +347,22 @@ mod tests {
             for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
                 let key = LockKey::from(key);
                 let names = namespace.names(&key);
-                let lock = Shown(names.lock).to_string();
+                let lock = AsText(names.lock).to_string();
                 let own = slot(&lock);
                 assert_eq!(namespace.slot(&key), own);
-                let channel = Shown(namespace.channel_prefix(&key, Some(own))).to_string();
+                let channel = AsText(namespace.channel_prefix(&key, Some(own))).to_string();
                 assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
                 let latch = namespace.latch(&key, Some(Owner { client, request: 2 }));
                 assert_eq!(latch.latch, lock);
                 let (queue, fence) = (
-                    Shown(names.queue).to_string(),
-                    Shown(names.fence).to_string(),
+                    AsText(names.queue).to_string(),
+                    AsText(names.fence).to_string(),
                 );
-                let bucket = Shown(namespace.bucket(&key)).to_string();
-                let log = Shown(namespace.pass_log(&key)).to_string();
-                let holder = Shown(namespace.owner(&key)).to_string();
+                let bucket = AsText(namespace.bucket(&key)).to_string();
+                let log = AsText(namespace.pass_log(&key)).to_string();
+                let holder = AsText(namespace.timestamp_owner_key(&key)).to_string();
                 for helper in [queue, fence, bucket, log, holder, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
@@ -376,18 +379,21 @@ mod tests {
             let own = LockKey::from(text);
             let (there, here) = (shop.names(&own), client.names(&of_view));
             for (there, here) in [
-                (Shown(there.lock).to_string(), Shown(here.lock).to_string()),
                 (
-                    Shown(there.queue).to_string(),
-                    Shown(here.queue).to_string(),
+                    AsText(there.lock).to_string(),
+                    AsText(here.lock).to_string(),
                 ),
                 (
-                    Shown(there.fence).to_string(),
-                    Shown(here.fence).to_string(),
+                    AsText(there.queue).to_string(),
+                    AsText(here.queue).to_string(),
                 ),
                 (
-                    Shown(shop.channel_prefix(&own, None)).to_string(),
-                    Shown(client.channel_prefix(&of_view, None)).to_string(),
+                    AsText(there.fence).to_string(),
+                    AsText(here.fence).to_string(),
+                ),
+                (
+                    AsText(shop.channel_prefix(&own, None)).to_string(),
+                    AsText(client.channel_prefix(&of_view, None)).to_string(),
                 ),
                 (shop.freed(&own), client.freed(&of_view)),
             ] {
@@ -420,7 +426,7 @@ mod tests {
             for client in [0, 0x1234_5678_9abc_def0, u128::MAX] {
                 let client = ClientId(client);
                 let owner = Owner { client, request };
-                assert_eq!(Shown(owner).to_string(), owner.to_string());
+                assert_eq!(AsText(owner).to_string(), owner.to_string());
             }
         }
     }

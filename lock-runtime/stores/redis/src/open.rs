@@ -8,10 +8,10 @@ use lock_store::timing::Timeouts;
 use lock_store::{Access, ConfigError, Layout, Store, StoreContext};
 
 use crate::access::ServerAccess;
+use crate::builder_login::{apply, expect_nobody};
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::layouts::{self, options::LayoutOptions};
-use crate::login::{apply, expect_nobody};
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
 #[cfg(feature = "tls")]

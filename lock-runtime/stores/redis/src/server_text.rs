@@ -1,5 +1,5 @@
-//! [`shown`]: what a server said, as users and logs may see it. No text repeats the users and
-//! passwords of URLs that it was told to [`remember`].
+//! [`without_secrets`]: what a server said, as users and logs may see it. No text repeats the users
+//! and passwords of URLs that it was told to [`remember`].
 //!
 //! A server, or whatever stands in front of it, controls this text. Servers also repeat what they
 //! were sent: Redis repeats the arguments of an unknown command. Where `HELLO` was renamed, these
@@ -13,7 +13,7 @@ use redis::RedisConnectionInfo;
 const ARGUMENTS: &str = "with args beginning with";
 
 /// The text without arguments and known credentials, [`escaped`].
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn without_secrets(text: &str) -> String {
     let said = text.find(ARGUMENTS).map_or(text, |at| &text[..at]);
     escaped(&secrets::strip(said.trim_end_matches([' ', ','])))
 }
@@ -44,7 +44,7 @@ mod tests {
                 "NOPERM No permissions to access a key",
             ),
         ] {
-            assert_eq!(shown(said), kept);
+            assert_eq!(without_secrets(said), kept);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::diagnosis::findings_log::FindingsLog;
 use crate::errors::maybe_carried_out;
-use crate::names::{GrantChannels, Prefix, Shown};
+use crate::names::{AsText, GrantChannels, Prefix};
 use crate::pollers::Pollers;
 use crate::replicas::replication::{Nobody, Replication};
 use crate::resp::Command;
@@ -169,7 +169,7 @@ impl RedisStore {
         let _ = write!(
             channel,
             "{}{:032x}",
-            Shown(self.channel_prefix(key)),
+            AsText(self.channel_prefix(key)),
             self.client.0
         );
         channel

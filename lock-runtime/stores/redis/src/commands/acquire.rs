@@ -15,6 +15,9 @@ use crate::store::{KEYS, RedisStore};
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
+/// What merged requests have in common: lease, mode, channel prefix and the queue's time to live.
+const SHARED_ARGUMENTS: usize = 4;
+
 /// How a request goes on when programs without a queue had their turns.
 struct TurnsTaken {
     /// The hold that it still replaces.
@@ -63,7 +66,7 @@ impl RedisStore {
             let acquire = acquire.repeated().patient(Some(until));
             acquire.listening(listens.then(|| self.channel(key)))
         };
-        // Another that waits has found its lock taken, and mostly finds it so again.
+        // Only a first try, or a fair one, mostly finds the lock free; so only these are merged.
         let mostly_free = queue == Queue::Barge || request.fair;
         let may_be_merged = request.claim.permits.is_none()
             && mostly_free
@@ -141,7 +144,9 @@ impl RedisStore {
                 .add_text(owner);
             match instead_of {
                 Some(owner) => _ = command.add_text(owner),
-                None if may_be_merged => command.mark_mergeable_request(owner.request, KEYS, 4),
+                None if may_be_merged => {
+                    command.mark_mergeable_request(owner.request, KEYS, SHARED_ARGUMENTS)
+                }
                 None => command.mark_request(owner.request),
             }
         })

@@ -99,7 +99,7 @@ impl RedisStore {
         let (reply, counts): (Reply<i64>, _) = self.ask(request, sent, by).await?;
         let kept = matches!(reply.value, Ok(1));
         if kept && !counts {
-            return Err(without_effect(young()));
+            return Err(without_effect(does_not_count_yet()));
         }
         Ok(kept)
     }
@@ -153,7 +153,7 @@ fn taken(reply: Vec<Value>, counts: bool) -> QuorumTaken {
 }
 
 /// The error if a server that was restarted recently grants.
-pub(crate) fn young() -> StoreError {
+pub(crate) fn does_not_count_yet() -> StoreError {
     let text = "it was started recently, and does not count yet";
     StoreError::new(StoreErrorKind::Loading, text)
 }

@@ -16,7 +16,7 @@ use crate::errors::{self, Missing};
 use crate::names::Prefix;
 use crate::resp::{Command, RespConnection};
 use crate::scripts;
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
 use crate::topology::key_slot::SLOTS;
@@ -216,7 +216,7 @@ impl Tried<'_> {
             )),
             Some(Missing::Leave) => lacks(format!(
                 "the server does not allow `{command}`{place}, which locks need: {}",
-                shown(said)
+                without_secrets(said)
             )),
         })
     }

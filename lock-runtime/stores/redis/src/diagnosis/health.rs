@@ -11,7 +11,7 @@ use super::findings_log::no_answer;
 use crate::commands::rights::{Rights, if_allowed};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
 use crate::resp::Command;
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 use crate::store::RedisStore;
 use crate::topology::hello::Hello;
 use crate::topology::info::Info;
@@ -97,7 +97,7 @@ async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHea
         findings.push(Finding::other(DEAF.to_owned()));
     }
     let mut server = ServerHealth::new(up.address());
-    server.version = shown(&hello.version);
+    server.version = without_secrets(&hello.version);
     server.round_trip = round_trip;
     server.role = match hello.is_replica {
         true => Role::Replica,
@@ -112,7 +112,7 @@ fn evicting(info: &Info, findings: &mut Vec<Finding>) {
     if let Some(policy) = info.field("maxmemory_policy")
         && policy != "noeviction"
     {
-        findings.push(Finding::evicting(shown(policy)));
+        findings.push(Finding::evicting(without_secrets(policy)));
     }
 }
 

@@ -12,7 +12,7 @@ use lock_store::{FoundHolder, LockKey, Owner};
 
 use super::shedlock::iso_time;
 use super::text_store::{TextLayout, is_number};
-use crate::names::{Prefix, Shown};
+use crate::names::{AsText, Prefix};
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::wire::millis;
@@ -57,7 +57,7 @@ impl TextLayout for Timestamp {
     }
 
     fn name(&self, key: &LockKey) -> String {
-        Shown(self.namespace.lock(key)).to_string()
+        AsText(self.namespace.lock(key)).to_string()
     }
 
     fn put_settings(&self, command: &mut Command) {
@@ -67,7 +67,10 @@ impl TextLayout for Timestamp {
     }
 
     fn put_keys(&self, key: &LockKey, command: &mut Command) {
-        let (lock, owner) = (self.namespace.lock(key), self.namespace.owner(key));
+        let (lock, owner) = (
+            self.namespace.lock(key),
+            self.namespace.timestamp_owner_key(key),
+        );
         command.arg(2).add_text(lock).add_text(owner);
     }
 

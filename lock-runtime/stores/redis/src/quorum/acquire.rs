@@ -8,7 +8,7 @@ use lock_store::{Acquire, Acquired, Busy, Failure, Granted, Holder, Instant, Que
 
 use super::majority::too_few;
 use super::round::Round;
-use super::store::{QuorumStore, said};
+use super::store::{QuorumStore, answer_of_quorum};
 use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
 use crate::commands::tell::subscribe_view;
@@ -60,7 +60,10 @@ impl QuorumStore {
         let owner = request.claim.owner;
         if self.end_earlier(request, by).await? {
             // Others have their turn first.
-            return Ok(said(Acquired::busy(Some(Duration::ZERO), false)));
+            return Ok(answer_of_quorum(Acquired::busy(
+                Some(Duration::ZERO),
+                false,
+            )));
         }
         let started = self.clock.now();
         let (mut splits, mut met) = (0, Met::default());
@@ -73,7 +76,7 @@ impl QuorumStore {
             // owner, and so the round.
             self.keep(owner, &round);
             let verdict = match self.run_and_confirm(&round, request, by).await {
-                Ok(granted) => return Ok(said(Acquired::Granted(granted))),
+                Ok(granted) => return Ok(answer_of_quorum(Acquired::Granted(granted))),
                 Err(verdict) => verdict,
             };
             self.forget(owner, &round);
@@ -100,11 +103,11 @@ impl QuorumStore {
                     busy.holder = holder;
                     busy
                 }
-                QuorumVerdict::Conflict => return Ok(said(Acquired::Conflict)),
+                QuorumVerdict::Conflict => return Ok(answer_of_quorum(Acquired::Conflict)),
                 // The quorum itself ends what the round left.
                 QuorumVerdict::Failed(error) => return Err(without_effect(error)),
             };
-            return Ok(said(Acquired::Busy(busy)));
+            return Ok(answer_of_quorum(Acquired::Busy(busy)));
         }
     }
 
@@ -164,7 +167,7 @@ impl QuorumStore {
                     Ok(()) => node.take(&take, sent, by).await,
                     Err(error) => Err(without_effect(error)),
                 };
-                round.settle(at, &reply);
+                round.note_reply(at, &reply);
                 reply.map(|answer| answer.value)
             }
         });

@@ -6,7 +6,7 @@ use lock_store::{
     ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
-use super::store::{LINK, QuorumStore, said};
+use super::store::{LINK, QuorumStore, answer_of_quorum};
 use crate::commands::tell::forget_unused_views;
 use crate::errors::without_effect;
 
@@ -89,16 +89,18 @@ impl Store for QuorumStore {
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
         Box::pin(async move {
             let Some(round) = self.round_of(claim.owner) else {
-                return Ok(said(Fenced::Gone));
+                return Ok(answer_of_quorum(Fenced::Gone));
             };
             let Some(token) = self.propose(&round, by).await.map_err(without_effect)? else {
-                return Ok(said(Fenced::Gone));
+                return Ok(answer_of_quorum(Fenced::Gone));
             };
             let confirmed = self.confirm(&round, token, 1, by).await;
-            Ok(said(match confirmed.map_err(without_effect)? {
-                true => Fenced::Token(token),
-                false => Fenced::Gone,
-            }))
+            Ok(answer_of_quorum(
+                match confirmed.map_err(without_effect)? {
+                    true => Fenced::Token(token),
+                    false => Fenced::Gone,
+                },
+            ))
         })
     }
 
@@ -130,7 +132,7 @@ impl Store for QuorumStore {
                 ended.push(one);
             }
             let ended: Result<_, _> = ended.into_iter().collect();
-            Ok(said(ended?))
+            Ok(answer_of_quorum(ended?))
         })
     }
 
@@ -138,11 +140,11 @@ impl Store for QuorumStore {
         Box::pin(async move {
             let owner = request.claim.owner;
             let Some(round) = self.round_of(owner) else {
-                return Ok(said(Released::NotHeld));
+                return Ok(answer_of_quorum(Released::NotHeld));
             };
             let ended = self.undo(&round, by).await;
             self.forget(owner, &round);
-            Ok(said(ended))
+            Ok(answer_of_quorum(ended))
         })
     }
 
@@ -174,7 +176,7 @@ impl Store for QuorumStore {
             let mut answered = 0;
             let decide = |_| {
                 answered += 1;
-                (answered >= self.majority()).then_some(said(()))
+                (answered >= self.majority()).then_some(answer_of_quorum(()))
             };
             let heard = self.decide(replies, decide).await;
             heard.map_err(without_effect)

@@ -7,7 +7,7 @@ use lock_store::{Instant, StoreError};
 
 use super::round::Round;
 use super::store::QuorumStore;
-use crate::commands::quorum::{QuorumTaken, Take, young};
+use crate::commands::quorum::{QuorumTaken, Take, does_not_count_yet};
 use crate::errors::without_effect;
 
 impl QuorumStore {
@@ -31,7 +31,9 @@ impl QuorumStore {
             async move {
                 match node.take(&take, sent, by).await?.value {
                     QuorumTaken::Granted { next, counts: true } => Ok(Some(next.unwrap_or(0))),
-                    QuorumTaken::Granted { counts: false, .. } => Err(without_effect(young())),
+                    QuorumTaken::Granted { counts: false, .. } => {
+                        Err(without_effect(does_not_count_yet()))
+                    }
                     QuorumTaken::Held { .. } | QuorumTaken::Conflict => Ok(None),
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_store::{FoundHolder, Instant, LockFound, LockKey, Replied, Store};
 
-use super::store::{QuorumStore, said};
+use super::store::{QuorumStore, answer_of_quorum};
 use crate::errors::without_effect;
 
 impl QuorumStore {
@@ -33,7 +33,7 @@ impl QuorumStore {
                 Err(failure) => failures.push((at, failure.error)),
             }
             if conflicts >= enough {
-                return Ok(said(None));
+                return Ok(answer_of_quorum(None));
             }
             let most = holders.iter_mut().max_by_key(|(_, parts)| parts.len());
             let parts: usize = most.as_ref().map_or(0, |(_, parts)| parts.len());
@@ -43,13 +43,13 @@ impl QuorumStore {
                 // How long a majority of the parts lasts. A part without lease lasts longest.
                 remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
                 let found = LockFound::held(holder.clone(), remaining[enough - 1], 0);
-                return Ok(said(Some(found)));
+                return Ok(answer_of_quorum(Some(found)));
             }
             let held: usize = holders.values().map(Vec::len).sum();
             let answered = held + free + conflicts;
             // A server that has not answered may have a part as well.
             if parts + (servers - answered) < enough {
-                return Ok(said(Some(LockFound::free(0))));
+                return Ok(answer_of_quorum(Some(LockFound::free(0))));
             }
         }
         // The owner of a part may have another on a server that did not answer. Report it as the
@@ -59,7 +59,9 @@ impl QuorumStore {
             Some((holder, remaining)) if failures.len() <= servers - enough => {
                 let longest = |one: &Option<Duration>| one.unwrap_or(Duration::MAX);
                 let remaining = remaining.into_iter().max_by_key(longest).flatten();
-                Ok(said(Some(LockFound::held(holder, remaining, 0))))
+                Ok(answer_of_quorum(Some(LockFound::held(
+                    holder, remaining, 0,
+                ))))
             }
             _ => self.too_few(&failures),
         }
@@ -87,6 +89,6 @@ impl QuorumStore {
             }
         };
         let ended = self.decide(replies, decide).await;
-        ended.map(said).map_err(without_effect)
+        ended.map(answer_of_quorum).map_err(without_effect)
     }
 }

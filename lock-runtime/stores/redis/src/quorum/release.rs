@@ -157,7 +157,7 @@ impl PartEnding {
     async fn run(self) {
         // Wait until the take was answered or its time has passed: it could still be on its way to
         // the server.
-        let part = self.round.wait_until_settled(self.at).await;
+        let part = self.round.wait_for_reply(self.at).await;
         let ends = &self.round.ends;
         let (mut tries, mut told) = (0, false);
         loop {

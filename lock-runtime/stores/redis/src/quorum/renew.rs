@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_store::{Failure, Instant, Renewal, Renewed, Replied, Store};
 
-use super::store::{QuorumStore, said};
+use super::store::{QuorumStore, answer_of_quorum};
 
 /// The servers' replies to one renewal, counted.
 #[derive(Clone, Default)]
@@ -56,7 +56,7 @@ impl QuorumStore {
             let verdict = round.as_ref().and_then(|_| verdicts.next());
             verdict.unwrap_or(Renewed::Gone)
         });
-        Ok(said(renewed.collect()))
+        Ok(answer_of_quorum(renewed.collect()))
     }
 
     async fn renew_known(&self, known: Vec<Renewal>, by: Instant) -> Result<Vec<Renewed>, Failure> {

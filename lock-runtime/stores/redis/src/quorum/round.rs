@@ -71,7 +71,7 @@ impl Round {
         self.state.lock().parts[at]
     }
 
-    pub(super) fn settle(&self, at: usize, reply: &Replied<QuorumTaken>) {
+    pub(super) fn note_reply(&self, at: usize, reply: &Replied<QuorumTaken>) {
         let part = match reply {
             Ok(answer) => match answer.value {
                 QuorumTaken::Granted { .. } => RoundPart::Has,
@@ -113,7 +113,7 @@ impl Round {
     }
 
     /// Waits for the outcome of the question to one server. That question has its own time limit.
-    pub(super) async fn wait_until_settled(&self, at: usize) -> RoundPart {
+    pub(super) async fn wait_for_reply(&self, at: usize) -> RoundPart {
         loop {
             let changed = self.changed.notified();
             match self.part(at) {

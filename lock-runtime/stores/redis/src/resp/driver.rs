@@ -224,14 +224,14 @@ impl Task {
                 continue;
             }
             let mut queue = self.shared.lock();
-            let found = queue.check_deadlines(now, now > due + SLACK);
+            let overdue = queue.check_deadlines(now, now > due + SLACK);
             // What a caller left unsent: its runtime may be blocked.
             match queue.has_unsent() {
                 true => self.shared.write(queue, None),
                 false => drop(queue),
             }
-            found.wakers.into_iter().for_each(Waker::wake);
-            if found.doubts
+            overdue.wakers.into_iter().for_each(Waker::wake);
+            if overdue.doubts
                 && let Some(events) = &self.events
             {
                 events.on_late();

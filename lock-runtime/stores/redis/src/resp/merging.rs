@@ -14,7 +14,7 @@ use super::command::{CallParts, Command, CommandRole, line, number};
 /// Other clients wait for the end of a script.
 const MOST_CALLS: usize = 32;
 /// A buffer that has grown beyond this is not kept.
-pub(super) const KEPT: usize = 64 << 10;
+pub(super) const LARGEST_KEPT_BUFFER: usize = 64 << 10;
 /// Each new command is compared with these.
 const MOST_COMMANDS: usize = 128;
 
@@ -83,7 +83,7 @@ impl MergedCall {
 
 /// A buffer that has grown is not kept.
 fn empty(part: &mut Vec<u8>) {
-    if part.capacity() > KEPT {
+    if part.capacity() > LARGEST_KEPT_BUFFER {
         *part = Vec::new();
     }
     part.clear();

@@ -9,7 +9,7 @@ use lock_store::Instant;
 use redis::{RedisError, Value};
 
 use super::command::{Command, CommandOrder};
-use super::merging::{KEPT, OpenSegment};
+use super::merging::{LARGEST_KEPT_BUFFER, OpenSegment};
 use super::socket::Writer;
 use super::time_limits::{Deadline, Limits, Look, Outlook};
 
@@ -107,7 +107,7 @@ struct UnderWay {
 
 /// What a look at the requests has found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Overdue {
     pub(super) doubts: bool,
     pub(super) wakers: Vec<Waker>,
 }
@@ -285,7 +285,7 @@ impl RequestQueue {
 
     /// Gives a reply to the first who awaits one. It comes back if nobody does, or if it may be
     /// another's.
-    pub(super) fn settle(&mut self, reply: Value, wakers: &mut Vec<Waker>) -> Result<(), Value> {
+    pub(super) fn deliver(&mut self, reply: Value, wakers: &mut Vec<Waker>) -> Result<(), Value> {
         let Some(first) = self.awaited.front() else {
             return Err(reply);
         };
@@ -296,21 +296,21 @@ impl RequestQueue {
                 _ => Err(reply),
             };
         }
-        let ends = first.message.is_some();
+        let is_subscription = first.message.is_some();
         let Some(Awaited { by, .. }) = self.awaited.pop_front() else {
             return Err(reply);
         };
-        if let (true, Some(next)) = (ends, self.awaited.front_mut()) {
+        if let (true, Some(next)) = (is_subscription, self.awaited.front_mut()) {
             next.is_behind_end &= !matches!(reply, Value::ServerError(_));
         }
         match (by, reply) {
             (Awaiting::Nobody, _) => {}
-            (Awaiting::One(number), reply) => self.settle_one(number, Ok(reply), wakers),
+            (Awaiting::One(number), reply) => self.deliver_to(number, Ok(reply), wakers),
             (Awaiting::Several(numbers), Value::Array(replies))
                 if replies.len() == numbers.len() =>
             {
                 for (number, reply) in numbers.into_iter().zip(replies) {
-                    self.settle_one(number, Ok(reply), wakers);
+                    self.deliver_to(number, Ok(reply), wakers);
                 }
             }
             (Awaiting::Several(numbers), Value::ServerError(error)) => {
@@ -320,7 +320,7 @@ impl RequestQueue {
                 }
                 let reply = Value::ServerError(error);
                 for number in numbers {
-                    self.settle_one(number, Ok(reply.clone()), wakers);
+                    self.deliver_to(number, Ok(reply.clone()), wakers);
                 }
             }
             // Whose part is whose is not known.
@@ -330,7 +330,7 @@ impl RequestQueue {
     }
 
     /// Takes a message for the reply to a command about a subscription. False if it is none.
-    pub(super) fn settle_message(
+    pub(super) fn deliver_message(
         &mut self,
         word: &[u8],
         channel: &[u8],
@@ -341,10 +341,10 @@ impl RequestQueue {
         };
         let first = self.awaited.front();
         let message = first.and_then(|first| first.message.as_deref());
-        message.is_some_and(is_it) && self.settle(Value::Nil, wakers).is_ok()
+        message.is_some_and(is_it) && self.deliver(Value::Nil, wakers).is_ok()
     }
 
-    fn settle_one(&mut self, number: usize, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
+    fn deliver_to(&mut self, number: usize, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
         let request = &mut self.requests[number];
         request.is_awaited = false;
         if !request.has_sender {
@@ -379,7 +379,7 @@ impl RequestQueue {
         let is_all = written == taken.len();
         if is_all {
             taken.clear();
-            if taken.capacity() <= KEPT {
+            if taken.capacity() <= LARGEST_KEPT_BUFFER {
                 self.spare = taken;
             }
         } else {
@@ -391,8 +391,8 @@ impl RequestQueue {
     }
 
     /// Ends the requests whose time is over.
-    pub(super) fn check_deadlines(&mut self, now: Instant, is_slow: bool) -> Found {
-        let mut found = Found::default();
+    pub(super) fn check_deadlines(&mut self, now: Instant, is_slow: bool) -> Overdue {
+        let mut overdue = Overdue::default();
         let look = Look {
             now,
             reads: self.reads,
@@ -408,18 +408,18 @@ impl RequestQueue {
             };
             match deadline.look(look, request.end <= self.written) {
                 Outlook::Waits { until, doubts } => {
-                    found.doubts |= doubts;
+                    overdue.doubts |= doubts;
                     next = Some(next.map_or(until, |next| next.min(until)));
                 }
                 Outlook::TimedOut => {
                     request.deadline = None;
                     request.outcome = Some(Err(not_answered()));
-                    found.wakers.extend(request.waker.take());
+                    overdue.wakers.extend(request.waker.take());
                 }
             }
         }
         self.next_look = next;
-        found
+        overdue
     }
 
     /// Ends the requests that are sent again: over the connection in its place.
@@ -469,7 +469,7 @@ mod tests {
         // Its time is over. Then its sender goes, and the reply comes.
         queue.check_deadlines(now, false);
         queue.forget(number);
-        assert!(queue.settle(Value::Okay, &mut Vec::new()).is_ok());
+        assert!(queue.deliver(Value::Okay, &mut Vec::new()).is_ok());
         assert_eq!(queue.add(&ping, None, None), number);
         assert!(queue.poll(number, Waker::noop()).is_none());
     }
@@ -544,7 +544,7 @@ mod tests {
             queue.add(&release("b", 2), None, None);
             assert_eq!(text(&mut queue).matches('|').count(), calls);
             queue.out.clear();
-            assert!(queue.settle(error.clone(), &mut Vec::new()).is_ok());
+            assert!(queue.deliver(error.clone(), &mut Vec::new()).is_ok());
         }
     }
 
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(queue.under_way(), 130);
         let mut queue = RequestQueue::new(None, Duration::from_millis(500));
         queue.add(&release("a", 1), None, None);
-        let long = "b".repeat(KEPT + 1);
+        let long = "b".repeat(LARGEST_KEPT_BUFFER + 1);
         queue.add(&release(&long, 2), None, None);
         queue.add(&release("c", 3), None, None);
         let text = text(&mut queue);
@@ -604,22 +604,22 @@ mod tests {
         // Its sender is gone.
         queue.forget(two);
         let replies = Value::Array(vec![Value::Int(1), Value::Int(0)]);
-        assert!(queue.settle(replies, &mut wakers).is_ok());
+        assert!(queue.deliver(replies, &mut wakers).is_ok());
         assert_eq!(outcome(&mut queue, one), Some(Some(Value::Int(1))));
         assert_eq!(outcome(&mut queue, ping), None);
-        assert!(queue.settle(Value::Okay, &mut wakers).is_ok());
+        assert!(queue.deliver(Value::Okay, &mut wakers).is_ok());
         assert_eq!(outcome(&mut queue, ping), Some(Some(Value::Okay)));
         assert_eq!(queue.under_way(), 0);
 
         // A list of another length, or one value for all, ends the connection.
         for reply in [Value::Array(vec![Value::Int(1)]), Value::Int(1)] {
             let (mut queue, _, _) = merged();
-            assert!(queue.settle(reply, &mut wakers).is_err());
+            assert!(queue.deliver(reply, &mut wakers).is_err());
         }
 
         let (mut queue, calls, _) = merged();
         let error = redis::parse_redis_value(b"-NOSCRIPT x\r\n").unwrap_or(Value::Nil);
-        assert!(queue.settle(error, &mut wakers).is_ok());
+        assert!(queue.deliver(error, &mut wakers).is_ok());
         for call in calls {
             assert_eq!(outcome(&mut queue, call), Some(None));
         }
@@ -663,8 +663,8 @@ mod tests {
             let next = queue.add(&command, None, None);
             for reply in replies {
                 let is_taken = match reply {
-                    None => queue.settle_message(b"sunsubscribe", b"c", &mut wakers),
-                    Some(reply) => queue.settle((*reply).clone(), &mut wakers).is_ok(),
+                    None => queue.deliver_message(b"sunsubscribe", b"c", &mut wakers),
+                    Some(reply) => queue.deliver((*reply).clone(), &mut wakers).is_ok(),
                 };
                 if !is_taken {
                     return None;

@@ -72,14 +72,14 @@ impl Reader {
             match self.decoder.next() {
                 Ok(Some(Received::Reply(value))) => self.replies.push(value),
                 Ok(Some(Received::Push)) => {
-                    self.settle(shared)?;
+                    self.deliver_replies(shared)?;
                     self.on_message(shared, events);
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
-        self.settle(shared).and(decoded)
+        self.deliver_replies(shared).and(decoded)
     }
 
     /// Reads for a caller, once, and delivers the replies. Messages are left to the task, since who
@@ -104,7 +104,7 @@ impl Reader {
                 Err(error) => break Err(error),
             }
         };
-        if let Err(error) = self.settle(shared).and(decoded) {
+        if let Err(error) = self.deliver_replies(shared).and(decoded) {
             (self.failure, self.is_left) = (Some(error), true);
         }
         if self.is_left {
@@ -113,13 +113,13 @@ impl Reader {
     }
 
     /// Gives the replies to those who await them.
-    fn settle(&mut self, shared: &Shared) -> Result<(), RedisError> {
+    fn deliver_replies(&mut self, shared: &Shared) -> Result<(), RedisError> {
         let mut queue = shared.lock();
         queue.reads += u64::from(std::mem::take(&mut self.has_read));
         let mut unasked = None;
         for reply in self.replies.drain(..) {
             let is_awaited = queue.under_way() > 0;
-            if let Err(reply) = queue.settle(reply, &mut self.wakers) {
+            if let Err(reply) = queue.deliver(reply, &mut self.wakers) {
                 unasked = Some((reply, is_awaited));
                 break;
             }
@@ -145,7 +145,7 @@ impl Reader {
         let is_message = matches!(word, b"message" | b"smessage");
         if !is_message {
             let mut queue = shared.lock();
-            let is_reply = queue.settle_message(word, channel, &mut self.wakers);
+            let is_reply = queue.deliver_message(word, channel, &mut self.wakers);
             drop(queue);
             self.wakers.drain(..).for_each(Waker::wake);
             if is_reply {

@@ -20,7 +20,7 @@ use super::unreached;
 use crate::connection_login::{Asking, ConnectionLogin};
 use crate::context::ClientContext;
 use crate::resp::{self, Command, ConnectionEvents, Driver, RespConnection};
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 
 /// A connection, and the task that reads it.
 #[derive(Clone, Debug)]
@@ -74,7 +74,9 @@ pub(crate) async fn dial(
             return Err(unreached::not_greeted(&error, access, progress));
         }
         Err(error) if unreached::is_without_hello(&error) => {
-            return Err(unreached::without_resp3(&shown(&error.to_string())));
+            return Err(unreached::without_resp3(&without_secrets(
+                &error.to_string(),
+            )));
         }
         greeted => greeted.map_err(|error| unreached::refused(&error, &login))?,
     }

@@ -8,7 +8,7 @@ use redis::{RedisError, Value};
 use super::unreached;
 use crate::errors;
 use crate::resp::{Command, RespConnection};
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 
 /// What a server says about itself.
 pub(crate) struct Hello {
@@ -77,7 +77,7 @@ impl Hello {
         if major.parse::<u32>().is_ok_and(|major| major < 7) {
             let text = format!(
                 "a cluster needs Redis 7.0 or later, and this is {}",
-                shown(&self.version)
+                without_secrets(&self.version)
             );
             return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
         }

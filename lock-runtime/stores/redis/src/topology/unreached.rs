@@ -9,7 +9,7 @@ use super::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep, Progress};
 use crate::access::ServerAccess;
 use crate::connection_login::ConnectionLogin;
 use crate::errors;
-use crate::server_text::shown;
+use crate::server_text::without_secrets;
 
 /// The error when an attempt's time is over: what it was waiting for.
 pub(crate) fn silent(access: &ServerAccess, progress: &Progress) -> StoreError {
@@ -85,7 +85,7 @@ pub(super) fn not_greeted(
     access: &ServerAccess,
     progress: &Progress,
 ) -> StoreError {
-    let text = shown(&errors::text(error));
+    let text = without_secrets(&errors::text(error));
     let text = match progress.step() {
         ConnectStep::GreetingOverTls if !progress.has_replied() => {
             format!("{text}; if it asks for a client certificate, give one (`Tls::identity_files`)")
@@ -179,7 +179,7 @@ pub(super) fn handshake_failed(
         // A server without TLS answers in plain text, or closes the connection.
         _ => format!("if it expects no TLS, {}", access.other_scheme(true)),
     };
-    let text = shown(&error.to_string());
+    let text = without_secrets(&error.to_string());
     let text = format!("the TLS handshake failed: {text}; {todo}");
     StoreError::new(StoreErrorKind::Disconnected, text)
 }

@@ -81,8 +81,8 @@ impl StoreUrl {
         };
         let (rest, insecure) = read_fragment(&scheme, rest)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (each, kind) = match scheme.split_once('-') {
-            Some((each, kind)) => (each, Some(kind)),
+        let (base_scheme, kind) = match scheme.split_once('-') {
+            Some((base_scheme, kind)) => (base_scheme, Some(kind)),
             None => (&*scheme, None),
         };
         let mut options = UrlOptions::of(query);
@@ -92,8 +92,8 @@ impl StoreUrl {
             _ => None,
         };
         let addresses = map.map(AddressMap::read).transpose()?;
-        let parts = || UrlParts::of(rest, each == "rediss", insecure);
-        let topology = match (each, kind) {
+        let parts = || UrlParts::of(rest, base_scheme == "rediss", insecure);
+        let topology = match (base_scheme, kind) {
             ("redis+unix", None) => socket(rest, options)?,
             ("redis" | "rediss", None) => server(&parts()?, options)?,
             ("redis" | "rediss", Some("sentinel")) => sentinels(&parts()?, options)?,
@@ -109,7 +109,7 @@ impl StoreUrl {
         };
         Ok(Self {
             #[cfg(feature = "tls")]
-            is_tls: each == "rediss",
+            is_tls: base_scheme == "rediss",
             #[cfg(feature = "tls")]
             insecure,
             family,

@@ -2,11 +2,11 @@
 //!
 //! Futures of what is rare are boxed: each command has room for the largest that it may wait for.
 
-mod authentication;
 pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
 pub(crate) mod foreign_channels;
+mod login_renewal;
 pub(crate) mod messages;
 pub(crate) mod proof;
 pub(crate) mod push;

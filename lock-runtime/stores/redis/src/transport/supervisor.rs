@@ -16,9 +16,9 @@ use lock_store::{Clock, Link, Listener, StoreError, StoreErrorKind};
 use redis::Value;
 use tokio::sync::{Notify, mpsc};
 
-use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
+use super::login_renewal::keep_authenticated;
 use super::proof::Proof;
 use super::push::{IsSoleGranter, PushHandler};
 use super::subscribe::Subscriptions;

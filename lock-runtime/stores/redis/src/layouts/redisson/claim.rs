@@ -10,13 +10,13 @@ use crate::store::RedisStore;
 use crate::transport::request::Request;
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum RedissonKind {
     Lock,
     ReadWrite { writes: bool },
     Semaphore(u32),
 }
 
-impl Kind {
+impl RedissonKind {
     pub(super) fn of(claim: &Claim) -> Self {
         match claim.permits {
             None => Self::Lock,

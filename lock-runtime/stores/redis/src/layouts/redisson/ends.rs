@@ -10,7 +10,7 @@ use lock_store::{
 };
 
 use super::RedissonStore;
-use super::claim::{Kind, word};
+use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
 use crate::commands::renew::renewed_each;
 use crate::config::RELEASE_PATIENCE;
@@ -35,16 +35,16 @@ impl RedissonStore {
     async fn renew_one(&self, hold: &Renewal, by: Instant) -> Replied<Renewed> {
         let claim = &hold.claim;
         let (names, field) = (self.names(&claim.key), names::field(claim.owner));
-        let (word, second) = match Kind::of(claim) {
-            Kind::Lock => ("lock", names.key.clone()),
-            Kind::ReadWrite { .. } => ("read_write", names.reader(&field)),
-            Kind::Semaphore(_) => ("permits", names.taken()),
+        let (word, second) = match RedissonKind::of(claim) {
+            RedissonKind::Lock => ("lock", names.key.clone()),
+            RedissonKind::ReadWrite { .. } => ("read_write", names.reader(&field)),
+            RedissonKind::Semaphore(_) => ("permits", names.taken()),
         };
         let keys = [&*names.key, &second];
         let renew = self.script(&scripts::REDISSON_RENEW, keys, |command| {
             command.arg(word).arg(millis(hold.lease));
-            match Kind::of(claim) {
-                Kind::Semaphore(count) => {
+            match RedissonKind::of(claim) {
+                RedissonKind::Semaphore(count) => {
                     for id in names::permits(claim.owner, count, false) {
                         command.arg(&id[..]);
                     }
@@ -61,7 +61,7 @@ impl RedissonStore {
 
     pub(super) async fn fence_now(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let names = self.names(&claim.key);
-        if !matches!(Kind::of(&claim), Kind::Lock) {
+        if !matches!(RedissonKind::of(&claim), RedissonKind::Lock) {
             let text = "Redisson has no fencing tokens for locks in shares; take an exclusive lock";
             let error = StoreError::new(StoreErrorKind::Refused, text);
             return Err(without_effect(error));
@@ -105,10 +105,12 @@ impl RedissonStore {
         by: Instant,
     ) -> Replied<Released> {
         let names = self.names(&claim.key);
-        let end = match Kind::of(claim) {
-            Kind::Lock => self.end_lock(&names, claim, keep, leaves),
-            Kind::ReadWrite { writes } => self.end_read_write(&names, claim, writes, keep, false),
-            Kind::Semaphore(count) => self.end_permits(&names, claim, 0..count, keep),
+        let end = match RedissonKind::of(claim) {
+            RedissonKind::Lock => self.end_lock(&names, claim, keep, leaves),
+            RedissonKind::ReadWrite { writes } => {
+                self.end_read_write(&names, claim, writes, keep, false)
+            }
+            RedissonKind::Semaphore(count) => self.end_permits(&names, claim, 0..count, keep),
         };
         self.rivals
             .note_released(&claim.key, self.store.clock.now());
@@ -123,12 +125,14 @@ impl RedissonStore {
         by: Instant,
     ) -> Replied<Released> {
         let names = self.names(&claim.key);
-        let shrink = match Kind::of(&claim) {
-            Kind::Lock => return Ok(Answer::new(Released::NotHeld, self.store.servers.link())),
-            Kind::ReadWrite { writes } => {
+        let shrink = match RedissonKind::of(&claim) {
+            RedissonKind::Lock => {
+                return Ok(Answer::new(Released::NotHeld, self.store.servers.link()));
+            }
+            RedissonKind::ReadWrite { writes } => {
                 self.end_read_write(&names, &claim, writes, Duration::ZERO, true)
             }
-            Kind::Semaphore(count) => {
+            RedissonKind::Semaphore(count) => {
                 // It replies that it is done if it was before.
                 let shrink = self.end_permits(&names, &claim, rest..count, Duration::ZERO);
                 let shrunk = self.done(&claim.key, by, &shrink).await?;

@@ -2,7 +2,7 @@
 
 use lock_store::{ClientId, FoundHolder, LockKey, Owner, escaped};
 
-use crate::names::{Prefix, Shown};
+use crate::names::{AsText, Prefix};
 
 /// The names around one key.
 pub(super) struct RedissonNames {
@@ -12,7 +12,7 @@ pub(super) struct RedissonNames {
 
 impl RedissonNames {
     pub(super) fn of(prefix: &Prefix, key: &LockKey) -> Self {
-        let key = Shown(prefix.lock(key)).to_string();
+        let key = AsText(prefix.lock(key)).to_string();
         Self { key }
     }
 

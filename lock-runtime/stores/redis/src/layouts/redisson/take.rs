@@ -10,7 +10,7 @@ use lock_store::{
 use redis::{FromRedisValue, Value};
 
 use super::RedissonStore;
-use super::claim::{Kind, word};
+use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
 use super::rivals::Sighting;
 use crate::errors::without_effect;
@@ -29,20 +29,20 @@ fn is_plain(request: &Acquire) -> bool {
     request.queue == Queue::Barge
         && request.tokens == 0
         && request.instead_of.is_none()
-        && matches!(Kind::of(&request.claim), Kind::Lock)
+        && matches!(RedissonKind::of(&request.claim), RedissonKind::Lock)
 }
 
 /// Where a waiter hears of a release, and who alone is called there.
 fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner>) {
     let owner = request.claim.owner;
-    match Kind::of(&request.claim) {
-        Kind::Lock if request.fair => {
+    match RedissonKind::of(&request.claim) {
+        RedissonKind::Lock if request.fair => {
             let channel = format!("{}:{}", names.channel(), names::field(owner));
             (channel, Some(owner))
         }
-        Kind::Lock => (names.channel(), None),
-        Kind::ReadWrite { .. } => (names.read_write_channel(), None),
-        Kind::Semaphore(_) => (names.semaphore_channel(), None),
+        RedissonKind::Lock => (names.channel(), None),
+        RedissonKind::ReadWrite { .. } => (names.read_write_channel(), None),
+        RedissonKind::Semaphore(_) => (names.semaphore_channel(), None),
     }
 }
 
@@ -76,8 +76,8 @@ impl RedissonStore {
         let Answer { value, link, .. } = reply;
         let acquired = match value {
             Err(WrongType) => Acquired::Conflict,
-            Ok(reply) => match Kind::of(&request.claim) {
-                Kind::Semaphore(_) => semaphore(reply, request)?,
+            Ok(reply) => match RedissonKind::of(&request.claim) {
+                RedissonKind::Semaphore(_) => semaphore(reply, request)?,
                 _ => self.acquired(request, reply, &channel),
             },
         };
@@ -131,16 +131,16 @@ impl RedissonStore {
     fn build_request(&self, request: &Acquire, names: &RedissonNames) -> Request {
         let owner = request.claim.owner;
         let field = names::field(owner);
-        match Kind::of(&request.claim) {
-            Kind::Lock => self.build_lock_request(request, names, &field),
-            Kind::ReadWrite { writes } => {
+        match RedissonKind::of(&request.claim) {
+            RedissonKind::Lock => self.build_lock_request(request, names, &field),
+            RedissonKind::ReadWrite { writes } => {
                 let keys = [&*names.key, &names.reader(&field)];
                 self.script(&scripts::REDISSON_READ_WRITE, keys, |command| {
                     command.arg(&*field).arg(millis(request.lease));
                     command.arg(word(writes));
                 })
             }
-            Kind::Semaphore(count) => {
+            RedissonKind::Semaphore(count) => {
                 let keys = [&*names.key, &names.taken()];
                 self.script(&scripts::REDISSON_PERMITS, keys, |command| {
                     command.arg(millis(request.lease));
