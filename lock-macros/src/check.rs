@@ -1,5 +1,5 @@
 //! What is wrong with the options once all are known: limits, contradictions, and names that hide a
-//! parameter. (What is wrong with the function: `function/body.rs`.)
+//! parameter. (What is wrong with the function: `function.rs` and `function/body.rs`.)
 
 use crate::args::{Opt, READ, SKIP, WRITE};
 use crate::function::parameters::ParameterNames;
