@@ -31,8 +31,8 @@ const FOREIGN_MOST: Duration = Duration::from_millis(50);
 const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
 /// After this time, a foreign value is expected to stay, and looks are rare.
 const FOREIGN_LASTS: Duration = Duration::from_secs(1);
-/// A wait without end for several keys fails after this many rounds that each lost a key.
-pub(crate) const LOST_ROUNDS: u32 = 5;
+/// A wait without end for several keys fails after this many gatherings that each lost a key.
+pub(crate) const LOST_GATHERINGS: u32 = 5;
 
 /// The time one request may take.
 #[derive(Clone, Copy, Debug)]

@@ -63,7 +63,7 @@ impl Engine {
             if let Some(hold) = self.gather(&keys, options, budget, was_queued).await? {
                 return Ok(hold);
             }
-            if budget.end().is_none() && retry.failures() + 1 >= timing::LOST_ROUNDS {
+            if budget.end().is_none() && retry.failures() + 1 >= timing::LOST_GATHERINGS {
                 return Err(unavailable(keys.first(), too_short(options.lease)));
             }
             // Whatever took one of them away may do so again.
@@ -94,7 +94,7 @@ impl Engine {
         let request = |key: &LockKey| task::request(self, key.clone(), None, options);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let until = self.late_until(sent, options.lease);
-        let mut under_way = UnansweredRound {
+        let mut under_way = UnansweredCommand {
             engine: self,
             requests,
             pending_outcome: LateAcquire { link, until },
@@ -133,7 +133,7 @@ impl Engine {
     /// Makes a hold of a grant for all keys, if it can be used.
     fn use_all(
         &self,
-        mut under_way: UnansweredRound<'_>,
+        mut under_way: UnansweredCommand<'_>,
         options: &Resolved,
         sent: Instant,
         tokens: Vec<Option<u64>>,
@@ -330,13 +330,13 @@ enum AtOnce {
 
 /// A command for several locks whose outcome is not known: undone in the background when this is
 /// dropped.
-struct UnansweredRound<'e> {
+struct UnansweredCommand<'e> {
     engine: &'e Engine,
     requests: Vec<Acquire>,
     pending_outcome: LateAcquire,
 }
 
-impl UnansweredRound<'_> {
+impl UnansweredCommand<'_> {
     /// What an answer leaves to be undone. A grant is a hold's, or all of it is to be undone.
     fn note(&mut self, result: &Replied<AcquiredAll>) {
         match result {
@@ -360,7 +360,7 @@ impl UnansweredRound<'_> {
     }
 }
 
-impl Drop for UnansweredRound<'_> {
+impl Drop for UnansweredCommand<'_> {
     fn drop(&mut self) {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
