@@ -1,6 +1,6 @@
 //! What a Redis error means: is it temporary, was the command carried out, what to tell the user.
 
-use lock_store::{Failure, Link, StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
 use crate::server_text::without_secrets;
@@ -214,17 +214,6 @@ pub(crate) fn advised(error: StoreError) -> StoreError {
         }
         _ => error,
     }
-}
-
-/// The failure of a command that was not carried out, and never will be.
-pub(crate) fn without_effect(error: StoreError) -> Failure {
-    Failure::without_effect(error)
-}
-
-/// The failure of a command that was sent over this link. The server may have carried it out, or
-/// may yet do so.
-pub(crate) fn maybe_carried_out(error: StoreError, link: Link) -> Failure {
-    Failure::unknown(error, link)
 }
 
 /// The reply to every call on a client that was shut down.

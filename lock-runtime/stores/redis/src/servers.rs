@@ -6,7 +6,6 @@ use lock_store::{ConfigError, Failure, Instant, Link, StoreError, StoreErrorKind
 
 use crate::cluster::nodes::Cluster;
 use crate::context::ClientContext;
-use crate::errors::without_effect;
 use crate::topology::endpoint::Endpoint;
 use crate::topology::url::Topology;
 use crate::transport::connection::{Connection, Exchanged};
@@ -99,7 +98,7 @@ impl Servers {
                 let Some(slot) = slot else {
                     let text = "a request to a cluster has no slot";
                     let error = StoreError::new(StoreErrorKind::Misconfigured, text);
-                    return Err(without_effect(error));
+                    return Err(Failure::without_effect(error));
                 };
                 Box::pin(cluster.exchange(slot, by, request)).await
             }

@@ -15,7 +15,6 @@ use redis::{ConnectionInfo, FromRedisValue};
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::diagnosis::findings_log::FindingsLog;
-use crate::errors::maybe_carried_out;
 use crate::names::{AsText, GrantChannels, Prefix};
 use crate::pollers::Pollers;
 use crate::replicas::replication::{Nobody, Replication};
@@ -252,6 +251,6 @@ impl RedisStore {
             Err(failure) => failure.error,
         };
         // The hold exists, and must be ended over the link that it came over.
-        Err(maybe_carried_out(error, link))
+        Err(Failure::unknown(error, link))
     }
 }

@@ -10,7 +10,7 @@ use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 use super::slot_map::{self, SlotMap};
 use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
 use crate::context::ClientContext;
-use crate::errors::{self, without_effect};
+use crate::errors;
 use crate::names::Prefix;
 use crate::topology::address::ServerAddress;
 use crate::topology::endpoint::Endpoint;
@@ -133,7 +133,7 @@ impl Cluster {
         by: Instant,
         exchange: impl AsyncFnOnce(&Connected) -> Result<T, RedisError>,
     ) -> Result<Result<T, RedisError>, Failure> {
-        let node = self.node(address).map_err(without_effect)?;
+        let node = self.node(address).map_err(Failure::without_effect)?;
         let answer = node.exchange_with(by, exchange).await;
         if answer.is_err() {
             self.learn_soon();
@@ -154,11 +154,12 @@ impl Cluster {
             }
             state.version
         };
-        self.learn(version, by).await.map_err(without_effect)?;
+        let learned = self.learn(version, by).await;
+        learned.map_err(Failure::without_effect)?;
         let known = self.state.lock().map.owner(slot).cloned();
         known.ok_or_else(|| {
             let text = format!("CLUSTERDOWN no node serves the slot {slot}");
-            without_effect(StoreError::new(StoreErrorKind::Loading, text))
+            Failure::without_effect(StoreError::new(StoreErrorKind::Loading, text))
         })
     }
 
@@ -243,7 +244,8 @@ impl Cluster {
         by: Instant,
     ) -> Result<Arc<ServerAddress>, Failure> {
         let version = self.state.lock().version;
-        self.learn(version, by).await.map_err(without_effect)?;
+        let learned = self.learn(version, by).await;
+        learned.map_err(Failure::without_effect)?;
         self.owner(slot, by).await
     }
 

@@ -13,7 +13,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use super::nodes::Cluster;
 use super::slot_map::is_host;
-use crate::errors::{self, without_effect};
+use crate::errors;
 use crate::topology::address::ServerAddress;
 use crate::transport::connection::Exchanged;
 use crate::transport::request::Request;
@@ -45,7 +45,7 @@ impl Cluster {
         let mut address = self.owner(slot, by).await?;
         let (mut asking, mut pause) = (false, Duration::ZERO);
         loop {
-            let node = self.node(&address).map_err(without_effect)?;
+            let node = self.node(&address).map_err(Failure::without_effect)?;
             let answer = node.exchange(by, request, asking).await;
             let answered = answer.inspect_err(|_| {
                 // By the next request, another node may have its slots.
@@ -68,7 +68,7 @@ impl Cluster {
             if now + pause >= by {
                 return match redirect {
                     Redirect::TryAgain => Ok(answered),
-                    _ => Err(without_effect(errors::moving(error))),
+                    _ => Err(Failure::without_effect(errors::moving(error))),
                 };
             }
             if !pause.is_zero() {

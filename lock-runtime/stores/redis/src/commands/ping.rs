@@ -3,7 +3,7 @@
 use futures_util::future::try_join_all;
 use lock_store::{Answer, Failure, Instant, Link, Replied};
 
-use crate::errors::{self, without_effect};
+use crate::errors;
 use crate::resp::Command;
 use crate::servers::Servers;
 use crate::store::RedisStore;
@@ -15,7 +15,7 @@ impl RedisStore {
         let link = match &self.servers {
             Servers::One(connection) => ping(connection, by).await?,
             Servers::Cluster(cluster) => {
-                let masters = cluster.masters(by).await.map_err(without_effect)?;
+                let masters = cluster.masters(by).await.map_err(Failure::without_effect)?;
                 let pings = masters.iter().map(|(_, node)| ping(node, by));
                 let answers = try_join_all(pings).await;
                 answers.inspect_err(|_| cluster.learn_soon())?;
@@ -32,6 +32,6 @@ async fn ping(connection: &Connection, by: Instant) -> Result<Link, Failure> {
     let answered = answered.await?;
     match answered.result {
         Ok(_) => Ok(answered.link),
-        Err(error) => Err(without_effect(errors::store_error(&error))),
+        Err(error) => Err(Failure::without_effect(errors::store_error(&error))),
     }
 }

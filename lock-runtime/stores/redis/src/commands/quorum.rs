@@ -7,7 +7,6 @@ use lock_store::{Failure, Instant, LockKey, Owner, Released, Replied, StoreError
 use redis::{FromRedisValue, Value};
 
 use super::acquire::token;
-use crate::errors::without_effect;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
@@ -99,7 +98,7 @@ impl RedisStore {
         let (reply, counts): (Reply<i64>, _) = self.ask(request, sent, by).await?;
         let kept = matches!(reply.value, Ok(1));
         if kept && !counts {
-            return Err(without_effect(does_not_count_yet()));
+            return Err(Failure::without_effect(does_not_count_yet()));
         }
         Ok(kept)
     }

@@ -12,7 +12,6 @@ use redis::{FromRedisValue, ParsingError, Value};
 
 use super::acquire::rest_of_place;
 use crate::config::RELEASE_PATIENCE;
-use crate::errors::maybe_carried_out;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::{KEYS, RedisStore};
@@ -70,7 +69,7 @@ impl RedisStore {
                 replies.len()
             );
             let error = StoreError::new(StoreErrorKind::Refused, text);
-            return Err(maybe_carried_out(error, reply.link));
+            return Err(Failure::unknown(error, reply.link));
         }
         for (request, reply) in requests.iter().zip(replies) {
             if leaves_more(*reply) {

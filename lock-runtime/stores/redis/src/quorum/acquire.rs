@@ -12,7 +12,6 @@ use super::store::{QuorumStore, answer_of_quorum};
 use super::votes::{QuorumVerdict, Votes};
 use crate::commands::quorum::Take;
 use crate::commands::tell::subscribe_view;
-use crate::errors::without_effect;
 use crate::random;
 
 /// The longest pause after the first split vote. It doubles with each further one.
@@ -105,7 +104,7 @@ impl QuorumStore {
                 }
                 QuorumVerdict::Conflict => return Ok(answer_of_quorum(Acquired::Conflict)),
                 // The quorum itself ends what the round left.
-                QuorumVerdict::Failed(error) => return Err(without_effect(error)),
+                QuorumVerdict::Failed(error) => return Err(Failure::without_effect(error)),
             };
             return Ok(answer_of_quorum(Acquired::Busy(busy)));
         }
@@ -165,7 +164,7 @@ impl QuorumStore {
             async move {
                 let reply = match round.reach(&node, by).await {
                     Ok(()) => node.take(&take, sent, by).await,
-                    Err(error) => Err(without_effect(error)),
+                    Err(error) => Err(Failure::without_effect(error)),
                 };
                 round.note_reply(at, &reply);
                 reply.map(|answer| answer.value)

@@ -8,7 +8,6 @@ use lock_store::{
 
 use super::store::{LINK, QuorumStore, answer_of_quorum};
 use crate::commands::tell::forget_unused_views;
-use crate::errors::without_effect;
 
 const SHARES: &str = "\
     read-write locks and semaphores are not available on a quorum: three holders on three servers \
@@ -91,12 +90,13 @@ impl Store for QuorumStore {
             let Some(round) = self.round_of(claim.owner) else {
                 return Ok(answer_of_quorum(Fenced::Gone));
             };
-            let Some(token) = self.propose(&round, by).await.map_err(without_effect)? else {
+            let proposed = self.propose(&round, by).await;
+            let Some(token) = proposed.map_err(Failure::without_effect)? else {
                 return Ok(answer_of_quorum(Fenced::Gone));
             };
             let confirmed = self.confirm(&round, token, 1, by).await;
             Ok(answer_of_quorum(
-                match confirmed.map_err(without_effect)? {
+                match confirmed.map_err(Failure::without_effect)? {
                     true => Fenced::Token(token),
                     false => Fenced::Gone,
                 },
@@ -179,7 +179,7 @@ impl Store for QuorumStore {
                 (answered >= self.majority()).then_some(answer_of_quorum(()))
             };
             let heard = self.decide(replies, decide).await;
-            heard.map_err(without_effect)
+            heard.map_err(Failure::without_effect)
         })
     }
 
@@ -202,5 +202,5 @@ impl Store for QuorumStore {
 
 fn refused<T>(reason: &str) -> Result<T, Failure> {
     let error = StoreError::new(StoreErrorKind::Refused, reason);
-    Err(without_effect(error))
+    Err(Failure::without_effect(error))
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Instant, StoreError};
+use lock_store::{Failure, Instant, StoreError};
 
 use super::round::Round;
 use super::store::QuorumStore;
 use crate::commands::quorum::{QuorumTaken, Take, does_not_count_yet};
-use crate::errors::without_effect;
 
 impl QuorumStore {
     /// The token that a majority proposes for an existing hold. `None` if no majority can have the
@@ -32,7 +31,7 @@ impl QuorumStore {
                 match node.take(&take, sent, by).await?.value {
                     QuorumTaken::Granted { next, counts: true } => Ok(Some(next.unwrap_or(0))),
                     QuorumTaken::Granted { counts: false, .. } => {
-                        Err(without_effect(does_not_count_yet()))
+                        Err(Failure::without_effect(does_not_count_yet()))
                     }
                     QuorumTaken::Held { .. } | QuorumTaken::Conflict => Ok(None),
                 }

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lock_store::{FoundHolder, Instant, LockFound, LockKey, Replied, Store};
+use lock_store::{Failure, FoundHolder, Instant, LockFound, LockKey, Replied, Store};
 
 use super::store::{QuorumStore, answer_of_quorum};
-use crate::errors::without_effect;
 
 impl QuorumStore {
     pub(super) async fn inspect_all(
@@ -89,6 +88,6 @@ impl QuorumStore {
             }
         };
         let ended = self.decide(replies, decide).await;
-        ended.map(answer_of_quorum).map_err(without_effect)
+        ended.map(answer_of_quorum).map_err(Failure::without_effect)
     }
 }

@@ -15,7 +15,6 @@ use super::hints::{Hints, ServerListener};
 use super::majority::{majority, too_few};
 use super::round::Round;
 use crate::context::ClientContext;
-use crate::errors::without_effect;
 use crate::names::Prefix;
 use crate::store::RedisStore;
 use crate::topology::members::{Member, Members};
@@ -201,7 +200,7 @@ impl QuorumStore {
 
     pub(super) fn too_few<T>(&self, failures: &[(usize, StoreError)]) -> Result<T, Failure> {
         let error = too_few(&self.members, self.nodes.len(), failures);
-        Err(without_effect(error))
+        Err(Failure::without_effect(error))
     }
 }
 

@@ -23,7 +23,7 @@ use super::wait::{confirmed_together, with_wait};
 use crate::cluster::nodes::Cluster;
 use crate::commands::renew::{self, lie_apart, renewed_each};
 use crate::config::Replicas;
-use crate::errors::{self, maybe_carried_out};
+use crate::errors;
 use crate::names::Prefix;
 use crate::servers::Servers;
 use crate::topology::address::ServerAddress;
@@ -131,7 +131,7 @@ impl Replication {
             _ => {
                 let text = "there was no answer whether they confirmed it";
                 let error = StoreError::new(StoreErrorKind::Timeout, text);
-                Err(maybe_carried_out(error, Link::SEVERAL))
+                Err(Failure::unknown(error, Link::SEVERAL))
             }
         }
     }
@@ -312,12 +312,12 @@ fn may_go_alone(error: &RedisError) -> bool {
 }
 
 fn unknown(error: &RedisError) -> Failure {
-    maybe_carried_out(errors::store_error(error), Link::SEVERAL)
+    Failure::unknown(errors::store_error(error), Link::SEVERAL)
 }
 
 fn not_replicated(text: impl Into<Box<str>>) -> Failure {
     let error = StoreError::new(StoreErrorKind::NotReplicated, text);
-    maybe_carried_out(error, Link::SEVERAL)
+    Failure::unknown(error, Link::SEVERAL)
 }
 
 /// No request waits for messages on the connections that confirm holds.

@@ -20,7 +20,7 @@ use super::client_channels::ClientChannels;
 use super::connected::Connected;
 use super::request::Request;
 use crate::context::ClientContext;
-use crate::errors::{self, maybe_carried_out, without_effect};
+use crate::errors;
 use crate::resp::{self, Limits};
 use crate::topology::progress::Progress;
 use crate::topology::unreached;
@@ -212,7 +212,7 @@ impl Connection {
             ConnectionState::Closed => errors::shut_down(),
         };
         *self.given_up_at.lock() = Some(self.context.clock.now());
-        Err(without_effect(error))
+        Err(Failure::without_effect(error))
     }
 
     /// True if somebody waits for a connection, or gave up so lately that it will ask again: its
@@ -305,7 +305,7 @@ impl Connection {
         let Some(result) = answer.filter(|answer| !is_timeout(answer)) else {
             self.not_answered(link, sent, by);
             let error = StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
-            return Err(maybe_carried_out(error.of(&up.address()), link));
+            return Err(Failure::unknown(error.of(&up.address()), link));
         };
         self.silent.store(0, Ordering::Release);
         let Err(error) = &result else {
@@ -316,7 +316,7 @@ impl Connection {
             StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error).of(&up.address());
                 self.report(link, error.clone());
-                return Err(maybe_carried_out(error, link));
+                return Err(Failure::unknown(error, link));
             }
             // Behind a name that moved to a new master, a new connection finds it.
             _ if errors::is_replica(error) => self.report(link, errors::store_error(error)),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Answer, Claim, Fenced, Instant, Link, LockKey, Release, Released, Renewal, Renewed,
-    Replied, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Failure, Fenced, Instant, Link, LockKey, Release, Released, Renewal,
+    Renewed, Replied, StoreError, StoreErrorKind,
 };
 
 use super::RedissonStore;
@@ -14,7 +14,6 @@ use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
 use crate::commands::renew::renewed_each;
 use crate::config::RELEASE_PATIENCE;
-use crate::errors::without_effect;
 use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis};
@@ -64,7 +63,7 @@ impl RedissonStore {
         if !matches!(RedissonKind::of(&claim), RedissonKind::Lock) {
             let text = "Redisson has no fencing tokens for locks in shares; take an exclusive lock";
             let error = StoreError::new(StoreErrorKind::Refused, text);
-            return Err(without_effect(error));
+            return Err(Failure::without_effect(error));
         }
         let keys = [&*names.key, &names.counter()];
         let fence = self.script(&scripts::REDISSON_FENCE, keys, |command| {

@@ -13,7 +13,6 @@ use super::RedissonStore;
 use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
 use super::rivals::Sighting;
-use crate::errors::without_effect;
 use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
@@ -255,7 +254,7 @@ fn semaphore(reply: Vec<Value>, request: &Acquire) -> Result<Acquired, Failure> 
             let text = "the number of permits of this semaphore is not set; its limit is in the \
                         store, set it in Redisson (`trySetPermits`)";
             let error = StoreError::new(StoreErrorKind::Refused, text);
-            Err(without_effect(error))
+            Err(Failure::without_effect(error))
         }
         _ => {
             let rest = remaining(next());
