@@ -4,15 +4,42 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use lock_store::{Answer, Failure, Link, LockKey, StoreFuture};
+use lock_store::{Answer, Failure, Link, LockKey, Renewed, Replied, StoreFuture};
 
+use super::renew::renewed_each;
 use crate::store::RedisStore;
 
 /// The outcome of each part of a batch, in the order of the batch.
-pub(super) struct BatchOutcomes<T> {
-    pub(super) outcomes: Vec<Result<T, Failure>>,
+pub(crate) struct BatchOutcomes<T> {
+    outcomes: Vec<Result<T, Failure>>,
     /// The link that all answers came over.
-    pub(super) link: Link,
+    link: Link,
+}
+
+impl<T> BatchOutcomes<T> {
+    /// `own_link` is that of an empty batch, and of one that nobody has answered.
+    pub(crate) fn of(replies: Vec<Replied<T>>, own_link: Link) -> Self {
+        let links = replies.iter().flatten().map(|answer| answer.link);
+        let link = links.reduce(Link::merge).unwrap_or(own_link);
+        let outcomes = replies
+            .into_iter()
+            .map(|one| one.map(|answer| answer.value));
+        let outcomes = outcomes.collect();
+        Self { outcomes, link }
+    }
+
+    /// All outcomes, or the first failure.
+    pub(crate) fn all(self) -> Replied<Vec<T>> {
+        let all: Result<Vec<_>, _> = self.outcomes.into_iter().collect();
+        Ok(Answer::new(all?, self.link))
+    }
+}
+
+impl BatchOutcomes<Renewed> {
+    /// A node that does not answer must not spoil the others' answers.
+    pub(crate) fn renewed(self) -> Replied<Vec<Renewed>> {
+        Ok(Answer::new(renewed_each(self.outcomes)?, self.link))
+    }
 }
 
 impl RedisStore {

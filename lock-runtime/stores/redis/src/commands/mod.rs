@@ -3,7 +3,7 @@
 
 mod acquire;
 mod acquire_all;
-mod by_slot;
+pub(crate) mod by_slot;
 mod fence;
 mod inspect;
 mod latch;

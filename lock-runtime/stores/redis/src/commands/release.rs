@@ -33,9 +33,7 @@ impl RedisStore {
             |request| &request.claim.key,
             |group| Box::pin(async move { self.release_together(&group, by).await }),
         );
-        let parts = Box::pin(parts).await;
-        let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
-        Ok(Answer::new(released?, parts.link))
+        Box::pin(parts).await.all()
     }
 
     /// Ends holds of one slot.

@@ -22,9 +22,7 @@ impl RedisStore {
             |hold| &hold.claim.key,
             |group| Box::pin(async move { self.renew_together(&group, by).await }),
         );
-        let parts = parts.await;
-        // A node that does not answer must not spoil the others' answers.
-        Ok(Answer::new(renewed_each(parts.outcomes)?, parts.link))
+        parts.await.renewed()
     }
 
     async fn renew_together(&self, holds: &[&Renewal], by: Instant) -> Replied<Vec<Renewed>> {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Acquired, Answer, Asked, Busy, Capabilities, Claim, ForeignNames, FoundHolder, Holder,
+    Acquire, Acquired, Asked, Busy, Capabilities, Claim, ForeignNames, FoundHolder, Holder,
     Instant, Link, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied, Store,
     StoreFuture,
 };
 use redis::{FromRedisValue, ParsingError, Value};
 
-use crate::commands::renew::renewed_each;
+use crate::commands::by_slot::BatchOutcomes;
 use crate::config::RELEASE_PATIENCE;
 use crate::random;
 use crate::resp::Command;
@@ -215,11 +215,6 @@ impl<L: TextLayout> TextStore<L> {
         }))
     }
 
-    fn link_of_all(&self, links: &[Link]) -> Link {
-        let links = links.iter().copied().reduce(Link::merge);
-        links.unwrap_or_else(|| self.store.link())
-    }
-
     /// Ends a hold. The key stays taken for `keep`.
     async fn end(&self, claim: &Claim, keep: Duration, by: Instant) -> Replied<Released> {
         let release = self.request(&claim.key, "release", |command| {
@@ -239,18 +234,8 @@ impl<L: TextLayout> Store for TextStore<L> {
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async move {
-            let (mut renewed, mut links) = (Vec::new(), Vec::new());
-            for one in join_all(holds.iter().map(|hold| self.renew_one(hold, by))).await {
-                renewed.push(one.map(|Answer { value, link, .. }| {
-                    links.push(link);
-                    value
-                }));
-            }
-            // A node that does not answer must not spoil the others' answers.
-            Ok(Answer::new(
-                renewed_each(renewed)?,
-                self.link_of_all(&links),
-            ))
+            let each = holds.iter().map(|hold| self.renew_one(hold, by));
+            BatchOutcomes::of(join_all(each).await, self.store.link()).renewed()
         })
     }
 
@@ -258,10 +243,7 @@ impl<L: TextLayout> Store for TextStore<L> {
         Box::pin(async move {
             let ends = requests.iter();
             let ends = ends.map(|request| self.end(&request.claim, request.keep, by));
-            let ended: Result<Vec<_>, _> = join_all(ends).await.into_iter().collect();
-            let (released, links): (Vec<_>, Vec<_>) =
-                ended?.into_iter().map(|one| (one.value, one.link)).unzip();
-            Ok(Answer::new(released, self.link_of_all(&links)))
+            BatchOutcomes::of(join_all(ends).await, self.store.link()).all()
         })
     }
 

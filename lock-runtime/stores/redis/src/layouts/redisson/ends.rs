@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Fenced, Instant, Link, LockKey, Release, Released, Renewal,
-    Renewed, Replied, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Failure, Fenced, Instant, LockKey, Release, Released, Renewal, Renewed,
+    Replied, StoreError, StoreErrorKind,
 };
 
 use super::RedissonStore;
 use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
-use crate::commands::renew::renewed_each;
+use crate::commands::by_slot::BatchOutcomes;
 use crate::config::RELEASE_PATIENCE;
 use crate::scripts;
 use crate::transport::request::Request;
@@ -25,10 +25,7 @@ impl RedissonStore {
         by: Instant,
     ) -> Replied<Vec<Renewed>> {
         let each = holds.iter().map(|hold| self.renew_one(hold, by));
-        let each: Vec<Replied<Renewed>> = join_all(each).await;
-        let link = one_link(&each, self.store.servers.link());
-        let each = each.into_iter().map(|one| one.map(|answer| answer.value));
-        Ok(Answer::new(renewed_each(each.collect())?, link))
+        BatchOutcomes::of(join_all(each).await, self.store.servers.link()).renewed()
     }
 
     async fn renew_one(&self, hold: &Renewal, by: Instant) -> Replied<Renewed> {
@@ -84,10 +81,7 @@ impl RedissonStore {
         let each = requests
             .iter()
             .map(|one| self.end(&one.claim, one.keep, false, by));
-        let each = join_all(each).await;
-        let link = one_link(&each, self.store.servers.link());
-        let each: Result<Vec<_>, _> = each.into_iter().map(|one| one.map(|it| it.value)).collect();
-        Ok(Answer::new(each?, link))
+        BatchOutcomes::of(join_all(each).await, self.store.servers.link()).all()
     }
 
     pub(super) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
@@ -207,10 +201,4 @@ impl RedissonStore {
             }
         })
     }
-}
-
-/// The link of all answers, if they came over one.
-fn one_link<T>(answers: &[Replied<T>], of_none: Link) -> Link {
-    let links = answers.iter().flatten().map(|answer| answer.link);
-    links.reduce(Link::merge).unwrap_or(of_none)
 }
