@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lock_store::{Failure, Instant, StoreError};
 
+use super::majority::Tally;
 use super::round::Round;
 use super::store::QuorumStore;
 use crate::commands::quorum::{QuorumTaken, Take, does_not_count_yet};
@@ -37,17 +38,11 @@ impl QuorumStore {
                 }
             }
         });
-        let (servers, enough) = (self.nodes.len(), self.majority());
-        let (mut proposed, mut highest, mut gone) = (0, 0, 0);
+        let (mut tally, mut highest) = (Tally::of(self.nodes.len()), 0);
         let decide = |proposal: Option<u64>| {
-            match proposal {
-                Some(next) => (proposed, highest) = (proposed + 1, next.max(highest)),
-                None => gone += 1,
-            }
-            match proposed >= enough {
-                true => Some(Some(highest)),
-                false => (gone > servers - enough).then_some(None),
-            }
+            highest = proposal.unwrap_or(0).max(highest);
+            let is_proposed = tally.count(proposal.is_some())?;
+            Some(is_proposed.then_some(highest))
         };
         self.decide(replies, decide).await
     }
@@ -69,19 +64,8 @@ impl QuorumStore {
                     .await
             }
         });
-        let (servers, enough) = (self.nodes.len(), self.majority());
-        let (mut kept, mut refused) = (0, 0);
-        let decide = |keeps| {
-            match keeps {
-                true => kept += 1,
-                false => refused += 1,
-            }
-            match kept >= enough {
-                true => Some(true),
-                false => (refused > servers - enough).then_some(false),
-            }
-        };
+        let mut tally = Tally::of(self.nodes.len());
         // A failed server may have kept the tokens without a reply.
-        self.decide(replies, decide).await
+        self.decide(replies, |keeps| tally.count(keeps)).await
     }
 }

@@ -12,6 +12,36 @@ pub(crate) fn majority(servers: usize) -> usize {
     servers / 2 + 1
 }
 
+/// The answers of a quorum's servers to one question, counted.
+#[derive(Clone)]
+pub(super) struct Tally {
+    servers: usize,
+    /// How many said no, and how many yes.
+    said: [usize; 2],
+}
+
+impl Tally {
+    pub(super) fn of(servers: usize) -> Self {
+        let said = [0; 2];
+        Self { servers, said }
+    }
+
+    /// Counts one answer. Returns what is decided then.
+    pub(super) fn count(&mut self, answer: bool) -> Option<bool> {
+        self.said[usize::from(answer)] += 1;
+        self.verdict()
+    }
+
+    /// True if a majority says yes, false if none can any more. `None` as long as it is open.
+    pub(super) fn verdict(&self) -> Option<bool> {
+        let ([no, yes], enough) = (self.said, majority(self.servers));
+        match yes >= enough {
+            true => Some(true),
+            false => (no > self.servers - enough).then_some(false),
+        }
+    }
+}
+
 /// The error if too few servers agreed: which did not answer, which refused, and why. Without any
 /// failure, the client was shut down before it asked.
 pub(crate) fn too_few(

@@ -4,34 +4,15 @@ use std::sync::Arc;
 
 use lock_store::{Failure, Instant, Renewal, Renewed, Replied, Store};
 
+use super::majority::Tally;
 use super::store::{QuorumStore, answer_of_quorum};
 
-/// The servers' replies to one renewal, counted.
-#[derive(Clone, Default)]
-struct Tally {
-    renewed: usize,
-    gone: usize,
-}
-
-impl Tally {
-    fn count(&mut self, reply: Renewed) {
-        match reply {
-            Renewed::Renewed | Renewed::Until(_) => self.renewed += 1,
-            Renewed::Gone => self.gone += 1,
-            Renewed::Unanswered => {}
-        }
-    }
-
-    /// `Unanswered` as long as it is open.
-    fn verdict(&self, servers: usize, enough: usize) -> Renewed {
-        if self.renewed >= enough {
-            Renewed::Renewed
-        } else if self.gone > servers - enough {
-            // What is left keeps others out until the owner knows, and releases it.
-            Renewed::Gone
-        } else {
-            Renewed::Unanswered
-        }
+fn renewed(tally: &Tally) -> Renewed {
+    match tally.verdict() {
+        Some(true) => Renewed::Renewed,
+        // What is left keeps others out until the owner knows, and releases it.
+        Some(false) => Renewed::Gone,
+        None => Renewed::Unanswered,
     }
 }
 
@@ -63,30 +44,30 @@ impl QuorumStore {
         if known.is_empty() {
             return Ok(Vec::new());
         }
-        let (servers, enough) = (self.nodes.len(), self.majority());
-        let verdict = |tally: &Tally| tally.verdict(servers, enough);
-        let mut tallies = vec![Tally::default(); known.len()];
+        let servers = self.nodes.len();
+        let mut tallies = vec![Tally::of(servers); known.len()];
         let (known, mut failures) = (Arc::new(known), Vec::new());
         let mut replies = self.each(|_, node| {
             let known = Arc::clone(&known);
             async move { node.renew(known.to_vec(), by).await }
         });
-        while tallies
-            .iter()
-            .any(|tally| verdict(tally) == Renewed::Unanswered)
+        while tallies.iter().any(|tally| tally.verdict().is_none())
             && let Some((at, reply)) = replies.recv().await
         {
             match reply {
                 Ok(answer) => {
-                    let replies = tallies.iter_mut().zip(answer.value);
-                    replies.for_each(|(tally, reply)| tally.count(reply));
+                    for (tally, reply) in tallies.iter_mut().zip(answer.value) {
+                        if reply != Renewed::Unanswered {
+                            tally.count(reply != Renewed::Gone);
+                        }
+                    }
                 }
                 Err(failure) => failures.push((at, failure.error)),
             }
         }
-        if failures.len() > servers - enough {
+        if failures.len() > servers - self.majority() {
             return self.too_few(&failures);
         }
-        Ok(tallies.iter().map(verdict).collect())
+        Ok(tallies.iter().map(renewed).collect())
     }
 }
