@@ -138,6 +138,12 @@ pub(crate) struct LatchNames {
     pub(crate) call: String,
 }
 
+impl<'n> Name<'n> {
+    fn helper(self, kind: &'static str) -> Helper<'n> {
+        Helper { kind, lock: self }
+    }
+}
+
 impl Prefix {
     pub(crate) fn new(namespace: &Namespace) -> Self {
         Self::below(&Namespace::default(), namespace)
@@ -171,45 +177,34 @@ impl Prefix {
 
     pub(crate) fn names<'n>(&'n self, key: &'n LockKey) -> Names<'n> {
         let lock = self.lock(key);
-        let helper = |kind| Helper { kind, lock };
         Names {
             lock,
-            queue: helper("queue"),
-            fence: helper("fence"),
+            queue: lock.helper("queue"),
+            fence: lock.helper("fence"),
         }
     }
 
     /// The bucket of a rate limiter. A lock may have the same key.
     pub(crate) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
-        let lock = self.lock(key);
-        Helper { kind: "rate", lock }
+        self.lock(key).helper("rate")
     }
 
     /// The log of a rate limiter with an exact limit. A lock and a bucket may have the same key.
     pub(crate) fn pass_log<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
-        let lock = self.lock(key);
-        Helper {
-            kind: "limit",
-            lock,
-        }
+        self.lock(key).helper("limit")
     }
 
     /// Whose the value of a lock of the layout `timestamp` is.
     pub(crate) fn timestamp_owner_key<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
-        let lock = self.lock(key);
-        Helper {
-            kind: "owner",
-            lock,
-        }
+        self.lock(key).helper("owner")
     }
 
     /// `owner` made the call or has the place. A look has no owner.
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
-        let helper = |kind| Helper { kind, lock };
-        let call = AsText(helper("call"));
+        let call = AsText(lock.helper("call"));
         LatchNames {
-            waiters: AsText(helper("latch")).to_string(),
+            waiters: AsText(lock.helper("latch")).to_string(),
             call: owner.map_or_else(|| call.to_string(), |owner| format!("{call}:{owner}")),
             latch: AsText(lock).to_string(),
         }
