@@ -1,20 +1,31 @@
 //! [`apply`]: user and password outside the URL.
 
-use lock_store::{ConfigError, Login, given_once, given_twice};
+use std::slice;
+
+use lock_store::{Access, ConfigError, Login, given_once, given_twice};
 use redis::ConnectionInfo;
 
 use crate::server_text::remember;
 use crate::topology::url::Topology;
 
-/// Sets user and password for all servers that have locks.
-pub(crate) fn apply(login: &Login, topology: &mut Topology) -> Result<(), ConfigError> {
-    match topology {
-        Topology::Server(server) => apply_to(login, server),
-        Topology::Sentinels { master, .. } => apply_to(login, master),
-        Topology::Cluster { template, .. } => apply_to(login, template),
-        Topology::Quorum { servers, .. } => servers
-            .iter_mut()
-            .try_for_each(|server| apply_to(login, server)),
+/// Sets user and password for all servers that have locks. Refuses them beside a provider.
+pub(crate) fn apply(access: &Access, topology: &mut Topology) -> Result<(), ConfigError> {
+    let servers: &mut [ConnectionInfo] = match topology {
+        Topology::Server(server) => slice::from_mut(server),
+        Topology::Sentinels { master, .. } => slice::from_mut(master),
+        Topology::Cluster { template, .. } => slice::from_mut(template),
+        Topology::Quorum { servers, .. } => servers,
+    };
+    for server in servers.iter_mut() {
+        apply_to(&access.login, server)?;
+    }
+    let is_somebody = |server: &ConnectionInfo| {
+        let settings = server.redis_settings();
+        settings.username().is_some() || settings.password().is_some()
+    };
+    match access.provider.is_some() && servers.iter().any(is_somebody) {
+        false => Ok(()),
+        true => Err(given_twice()),
     }
 }
 
@@ -37,22 +48,4 @@ fn apply_to(login: &Login, server: &mut ConnectionInfo) -> Result<(), ConfigErro
     remember(&settings);
     *server = server.clone().set_redis_settings(settings);
     Ok(())
-}
-
-/// Refuses a user or password beside a provider of them.
-pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
-    let servers = match topology {
-        Topology::Server(server) => std::slice::from_ref(server),
-        Topology::Sentinels { master, .. } => std::slice::from_ref(master),
-        Topology::Cluster { template, .. } => std::slice::from_ref(template),
-        Topology::Quorum { servers, .. } => servers,
-    };
-    let is_somebody = |server: &ConnectionInfo| {
-        let settings = server.redis_settings();
-        settings.username().is_some() || settings.password().is_some()
-    };
-    match servers.iter().any(is_somebody) {
-        false => Ok(()),
-        true => Err(given_twice()),
-    }
 }

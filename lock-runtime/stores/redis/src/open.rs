@@ -8,7 +8,7 @@ use lock_store::timing::Timeouts;
 use lock_store::{Access, ConfigError, Layout, Store, StoreContext};
 
 use crate::access::ServerAccess;
-use crate::builder_login::{apply, expect_nobody};
+use crate::builder_login;
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::layouts::{self, options::LayoutOptions};
@@ -54,10 +54,7 @@ pub fn open(
     let (url, options) = LayoutOptions::take(layout, url)?;
     let mut url = StoreUrl::parse(&url, settings.replicas)?;
     let addresses = url.take_addresses(settings.addresses.clone())?;
-    apply(&settings.access.login, &mut url.topology)?;
-    if settings.access.provider.is_some() {
-        expect_nobody(&url.topology)?;
-    }
+    builder_login::apply(&settings.access, &mut url.topology)?;
     let access = access(&url, &settings, timeouts)?;
     layouts::check(layout, &url.topology, url.replicas.is_some())?;
     let own = namespace.clone();
