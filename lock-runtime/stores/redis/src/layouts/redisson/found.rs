@@ -108,7 +108,7 @@ impl RedissonStore {
                     rest => *rest,
                 });
             if let Some((holder, rest)) = last {
-                self.told(&holder);
+                self.names.note(&holder);
                 lock.holder = Some(holder);
                 lock.remaining = remaining(rest);
             }

@@ -13,10 +13,10 @@ mod rivals;
 mod take;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lock_store::{
-    Asked, Capabilities, FoundHolder, Holder, Instant, LockKey, Mutex, Store, SweepingMap, delegate,
+    Asked, Capabilities, ForeignNames, Holder, Instant, LockKey, Mutex, Store, SweepingMap,
+    delegate,
 };
 
 pub(super) use self::capabilities::check;
@@ -30,40 +30,21 @@ pub(super) struct RedissonStore {
     store: RedisStore,
     channels: Arc<ForeignChannels>,
     /// The holders that replies have told of, for errors.
-    names: Mutex<SweepingMap<Holder, (String, Instant)>>,
+    names: ForeignNames,
     rivals: Rivals,
     /// The heads of queues for whom nobody listens, since when.
     silent: Mutex<SweepingMap<LockKey, (String, Instant)>>,
 }
-
-/// How long a name is kept.
-const NAMED_FOR: Duration = Duration::from_secs(60);
 
 impl RedissonStore {
     pub(super) fn new(store: RedisStore, channels: Arc<ForeignChannels>) -> Self {
         Self {
             store,
             channels,
-            names: Mutex::default(),
+            names: ForeignNames::default(),
             rivals: Rivals::default(),
             silent: Mutex::default(),
         }
-    }
-
-    /// A holder, whose name is kept if it is of Redisson.
-    fn told(&self, found: &FoundHolder) -> Holder {
-        let holder = found.who();
-        if let FoundHolder::Foreign(name) = found {
-            let now = self.store.clock.now();
-            let mut names = self.names.lock();
-            names.sweep(|(_, noted)| *noted + NAMED_FOR > now);
-            if let Some((_, noted)) = names.get_mut(&holder) {
-                *noted = now;
-            } else {
-                names.insert(holder, (name.clone(), now));
-            }
-        }
-        holder
     }
 }
 
@@ -80,8 +61,7 @@ impl Store for RedissonStore {
     }
 
     fn foreign_name(&self, holder: Holder) -> Option<String> {
-        let names = self.names.lock();
-        names.get(&holder).map(|(name, _)| name.clone())
+        self.names.of(holder)
     }
 
     fn foreign_lock(&self, key: LockKey, by: Instant) -> Asked<'_, Option<&'static str>> {

@@ -214,7 +214,9 @@ impl RedissonStore {
         let mut look_early = None;
         if !holder.is_empty() {
             let permits = request.claim.permits.map(|permits| permits.count);
-            let holder = self.told(&names::parse_holder(&holder, permits));
+            let found = names::parse_holder(&holder, permits);
+            self.names.note(&found);
+            let holder = found.who();
             busy.holder = Some(holder);
             let key = &request.claim.key;
             let looks = request.queue == Queue::Join && request.claim.permits.is_none();
