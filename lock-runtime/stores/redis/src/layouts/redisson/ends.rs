@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Acquire, Answer, Claim, Failure, Fenced, Instant, LockKey, Release, Released, Renewal, Renewed,
-    Replied, StoreError, StoreErrorKind,
+    Acquire, Answer, Claim, Fenced, Instant, LockKey, Release, Released, Renewal, Renewed, Replied,
 };
 
 use super::RedissonStore;
@@ -55,13 +54,9 @@ impl RedissonStore {
         }))
     }
 
+    /// For an `RLock`. The engine asks for no token of a lock in shares: see `capabilities`.
     pub(super) async fn fence_now(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
         let names = self.names(&claim.key);
-        if !matches!(RedissonKind::of(&claim), RedissonKind::Lock) {
-            let text = "Redisson has no fencing tokens for locks in shares; take an exclusive lock";
-            let error = StoreError::new(StoreErrorKind::Refused, text);
-            return Err(Failure::without_effect(error));
-        }
         let keys = [&*names.key, &names.counter()];
         let fence = self.script(&scripts::REDISSON_FENCE, keys, |command| {
             command.arg(names::field(claim.owner));
