@@ -41,11 +41,11 @@ impl Engine {
         self.check_wish(Wish::Keys(keys.len()))?;
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
-            for settled in keys
+            for released in keys
                 .iter()
-                .filter_map(|key| self.local_queues.until_settled(key))
+                .filter_map(|key| self.local_queues.until_released(key))
             {
-                let _ = self.clock.by(budget.latest_end(None), settled).await;
+                let _ = self.clock.by(budget.latest_end(None), released).await;
             }
         }
         if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
@@ -171,7 +171,7 @@ impl Engine {
         };
         let renew_at = timing::first_renewal(sent, options, until);
         let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
-        under_way.settle();
+        under_way.disarm();
         AtOnce::Held(hold)
     }
 
@@ -350,12 +350,12 @@ impl UnansweredRound<'_> {
                 late.link = *link;
                 late.until = until.unwrap_or(late.until);
             }
-            _ => self.settle(),
+            _ => self.disarm(),
         }
     }
 
     /// It left nothing that has to be undone.
-    fn settle(&mut self) {
+    fn disarm(&mut self) {
         self.requests.clear();
     }
 }

@@ -48,7 +48,7 @@ impl EtcdEngine {
             let ended = self.holds.lock().get(node, before).cloned();
             if let Some(ended) = ended {
                 let listing = self.create(live, asking, Some(&ended.child), false).await?;
-                return self.settle(live, asking, listing, false).await;
+                return self.decide(live, asking, listing, false).await;
             }
         }
         // Who waits asks each second. A reading costs the servers less.
@@ -60,19 +60,19 @@ impl EtcdEngine {
                 .next()
                 .is_some()
             {
-                return self.settle(live, asking, listing, true).await;
+                return self.decide(live, asking, listing, true).await;
             }
         }
         let (is_new, listing) = self.take(live, asking).await?;
         if is_new {
-            return self.settle(live, asking, listing, false).await;
+            return self.decide(live, asking, listing, false).await;
         }
         if listing.is_foreign {
             return Ok(Acquired::Conflict);
         }
         let permits = request.claim.permits;
         if listing.claimed(owner, permits).next().is_some() {
-            return self.settle(live, asking, listing, true).await;
+            return self.decide(live, asking, listing, true).await;
         }
         self.holds.lock().remove(node, owner);
         let rank = listing.rank(permits, None);
@@ -85,7 +85,7 @@ impl EtcdEngine {
             ChildStanding::Waits(_) => false,
         };
         let listing = self.create(live, asking, None, holds).await?;
-        self.settle(live, asking, listing, false).await
+        self.decide(live, asking, listing, false).await
     }
 
     /// Takes a lock of which there is nothing. False: there is something.
@@ -163,7 +163,7 @@ impl EtcdEngine {
 
     /// What the place of a request's key means, and what becomes of it. `was_there` is said of one
     /// that an earlier attempt has made.
-    async fn settle(
+    async fn decide(
         &self,
         live: &Arc<Live>,
         asking: &AskingRequest<'_>,

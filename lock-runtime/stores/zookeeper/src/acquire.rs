@@ -57,7 +57,7 @@ impl ZooKeeperEngine {
         let is_first = known.is_none() && !progress.has_sent();
         if is_first && self.is_likely_free(node, request, asked.sent) {
             let (child, listing) = self.create(on, node, request).await?;
-            return self.settle(asked, child, listing, false).await;
+            return self.decide(asked, child, listing, false).await;
         }
         let listing = match known {
             Some(_) => self.list(live, node).await?,
@@ -70,7 +70,7 @@ impl ZooKeeperEngine {
             match listing.named(&own.child.name) {
                 Some(child) => {
                     let child = (child.clone(), own.details.czxid);
-                    return self.settle(asked, child, listing, true).await;
+                    return self.decide(asked, child, listing, true).await;
                 }
                 None => self.holds.lock().forget(node, &own.child),
             }
@@ -78,7 +78,7 @@ impl ZooKeeperEngine {
         let found = self.find(live, node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
             let child = (child, Some(stat.czxid));
-            return self.settle(asked, child, listing, true).await;
+            return self.decide(asked, child, listing, true).await;
         }
         let rank = listing.rank(request.claim.permits, None);
         let is_hopeless = match rank.standing {
@@ -91,7 +91,7 @@ impl ZooKeeperEngine {
             return Ok(rank.busy(false));
         }
         let (child, listing) = self.create(on, node, request).await?;
-        self.settle(asked, child, listing, false).await
+        self.decide(asked, child, listing, false).await
     }
 
     /// The child of this owner, if there is one.
@@ -184,7 +184,7 @@ impl ZooKeeperEngine {
 
     /// What the place of a request's child means, and what becomes of it. `was_there` is said of
     /// one that an earlier attempt has made.
-    async fn settle(
+    async fn decide(
         &self,
         asked: &AskedLock<'_>,
         made: MadeChild,
