@@ -59,7 +59,7 @@ impl<'e> ObservedRequest<'e> {
             keys => keys.iter().collect::<BTreeSet<_>>().len().saturating_sub(1),
         };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
-        events.record_end(subject, what, self.was_queued.load(Ordering::Relaxed));
+        events.record_queued(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
     pub(super) fn end(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {

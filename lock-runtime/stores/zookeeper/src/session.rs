@@ -98,7 +98,7 @@ impl Session {
             failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            let (live, error) = self.carry(dialed, trusted_until).await;
+            let (live, error) = self.run_until_lost(dialed, trusted_until).await;
             ends = clock.now() + live.timeout;
             trusted_until = Some(live.trusted_until());
             wanted.seen = self.seen.load(Ordering::Relaxed);
@@ -137,8 +137,8 @@ impl Session {
         self.restored.load(Ordering::Acquire)
     }
 
-    /// Until this connection ends.
-    async fn carry(
+    /// Runs this connection until it ends.
+    async fn run_until_lost(
         &self,
         dialed: DialedSession,
         trusted_until: Option<Instant>,
@@ -179,7 +179,7 @@ impl Session {
         let needs_trust = || !self.holds.lock().is_empty();
         let connection = Connection::new(&live, clock, &on_event, &on_zxid, &needs_trust);
         let error = connection
-            .carry(dialed.read, dialed.write, &mut calls)
+            .run_until_lost(dialed.read, dialed.write, &mut calls)
             .await;
         // Before anybody hears of it: who asks again waits for the next connection.
         self.connecting.go_down();
