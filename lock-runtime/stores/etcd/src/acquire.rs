@@ -45,14 +45,14 @@ impl EtcdEngine {
         };
         let node = &asking.node;
         if let Some(before) = request.instead_of {
-            let ended = self.holds.lock().get(node, before).cloned();
+            let ended = self.own.lock().get(node, before).cloned();
             if let Some(ended) = ended {
                 let listing = self.create(live, asking, Some(&ended.child), false).await?;
                 return self.decide(live, asking, listing, false).await;
             }
         }
         // Who waits asks each second. A reading costs the servers less.
-        let is_known = self.holds.lock().get(node, owner).is_some();
+        let is_known = self.own.lock().get(node, owner).is_some();
         if is_known {
             let listing = self.list(live, node).await?;
             if listing
@@ -74,7 +74,7 @@ impl EtcdEngine {
         if listing.claimed(owner, permits).next().is_some() {
             return self.decide(live, asking, listing, true).await;
         }
-        self.holds.lock().remove(node, owner);
+        self.own.lock().remove(node, owner);
         let rank = listing.rank(permits, None);
         let holds = match rank.standing {
             ChildStanding::OtherKind => return Ok(Acquired::Conflict),
@@ -153,7 +153,7 @@ impl EtcdEngine {
             if made.succeeded {
                 (0..skipped).for_each(|_| made.skip());
                 if let Some(ended) = ended {
-                    self.holds.lock().forget(node, ended);
+                    self.own.lock().forget(node, ended);
                 }
             }
             return self.listing(node, &mut made, sent);
@@ -211,7 +211,7 @@ impl EtcdEngine {
         child: &Child,
         reply: Acquired,
     ) -> Carried<Acquired> {
-        self.holds.lock().forget(&asking.node, child);
+        self.own.lock().forget(&asking.node, child);
         self.delete(live, &asking.node, child, Some(&asking.flight))
             .await?;
         Ok(reply)
@@ -228,8 +228,8 @@ impl EtcdEngine {
         let (node, request) = (&asking.node, asking.request);
         let ends = self.clock.now() + request.lease;
         {
-            let mut holds = self.holds.lock();
-            match holds.same(node, child) {
+            let mut requests = self.own.lock();
+            match requests.same(node, child) {
                 Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
@@ -237,7 +237,7 @@ impl EtcdEngine {
                 }
                 None => {
                     let standing = OwnStanding::Holds(ends);
-                    holds.put(node, child.clone(), standing, OwnDetails::default());
+                    requests.put(node, child.clone(), standing, OwnDetails::default());
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
 use crate::errors::is_not_serving;
-use crate::holds::Holds;
+use crate::own_children::OwnChildren;
 use crate::trust::SessionTrust;
 use crate::wire;
 
@@ -27,7 +27,7 @@ pub(crate) struct Session {
     /// How often the servers had forgotten what this client has seen.
     restored: AtomicU64,
     /// What hangs on the session.
-    holds: Arc<Mutex<Holds>>,
+    own: Arc<Mutex<OwnChildren>>,
 }
 
 impl Session {
@@ -35,7 +35,7 @@ impl Session {
         dialer: Dialer,
         listener: Weak<dyn Listener>,
         news: mpsc::UnboundedSender<SessionNews>,
-        holds: Arc<Mutex<Holds>>,
+        own: Arc<Mutex<OwnChildren>>,
     ) -> Self {
         Self {
             connecting: Connecting::new(dialer.clock.clone(), dialer.settings.server.clone(), true),
@@ -45,7 +45,7 @@ impl Session {
             seen: AtomicI64::new(0),
             bases: KnownBases::default(),
             restored: AtomicU64::new(0),
-            holds,
+            own,
         }
     }
 
@@ -176,7 +176,7 @@ impl Session {
         let on_zxid = |zxid| {
             self.seen.fetch_max(zxid, Ordering::Relaxed);
         };
-        let needs_trust = || !self.holds.lock().is_empty();
+        let needs_trust = || !self.own.lock().is_empty();
         let connection = Connection::new(&live, clock, &on_event, &on_zxid, &needs_trust);
         let error = connection
             .run_until_lost(dialed.read, dialed.write, &mut calls)
