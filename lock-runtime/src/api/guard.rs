@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
-use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit, Polling};
+use crate::engine::reentrancy::{Got, NestedGate, NestedPermit, OwnOrNested, Polling};
 use crate::error::LostReason;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
@@ -82,8 +82,8 @@ impl Guard {
         kept_after_success: Duration,
     ) -> Self {
         let (hold, borrowed) = match got.held {
-            Held::Own(hold) => (hold, None),
-            Held::Nested(permit) => {
+            OwnOrNested::Own(hold) => (hold, None),
+            OwnOrNested::Nested(permit) => {
                 let borrowed = Borrowed::new(permit);
                 (Arc::clone(borrowed.from.hold()), Some(borrowed))
             }

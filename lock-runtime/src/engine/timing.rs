@@ -217,12 +217,16 @@ pub(crate) fn handed_over_deadline(
     confirmed: Instant,
     lease: Duration,
 ) -> Option<Instant> {
-    worth_it(now, deadline(confirmed, first_lease(lease)), lease)
+    until_if_enough_left(now, deadline(confirmed, first_lease(lease)), lease)
 }
 
 /// The end of the trust in a handed-over hold, or `None` if so little is left that it must be
 /// confirmed first.
-pub(crate) fn worth_it(now: Instant, until: Instant, lease: Duration) -> Option<Instant> {
+pub(crate) fn until_if_enough_left(
+    now: Instant,
+    until: Instant,
+    lease: Duration,
+) -> Option<Instant> {
     (until > now + first_lease(lease) / 4).then_some(until)
 }
 

@@ -99,7 +99,7 @@ impl AcquireTask<'_> {
                 let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
                 timing::handed_over_deadline(now, confirmed, self.request.lease)?
             }
-            Trust::Until(until) => timing::worth_it(now, until, self.request.lease)?,
+            Trust::Until(until) => timing::until_if_enough_left(now, until, self.request.lease)?,
             _ => return None,
         };
         if window::is_missing(self.options, token) || !engine.defaults.trusts_messages {
