@@ -54,7 +54,7 @@ pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
     /// Which part of the hold each key is, as the keys were listed; at least one.
-    listed: Listed,
+    listed: PartIndexes,
     on_lost: OnLost,
     /// When it was granted, and how long that took.
     since: Instant,
@@ -90,7 +90,7 @@ impl Guard {
         };
         let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
         Self {
-            listed: Listed::new(listed),
+            listed: PartIndexes::new(listed),
             engine,
             hold,
             on_lost,
@@ -361,12 +361,12 @@ lock_store::show! {
 }
 
 /// Which part of a hold each key of a guard is. Nearly always there is one.
-enum Listed {
+enum PartIndexes {
     One(usize),
     Several(Box<[usize]>),
 }
 
-impl Listed {
+impl PartIndexes {
     fn new(mut parts: impl Iterator<Item = usize>) -> Self {
         match (parts.next(), parts.next()) {
             (Some(one), None) => Self::One(one),

@@ -10,10 +10,10 @@
 mod command;
 mod foreign;
 mod grant;
+mod lock_facts;
 mod long_wait;
 mod observed_request;
 mod several;
-mod silence_facts;
 mod task;
 mod try_once;
 mod waiting;

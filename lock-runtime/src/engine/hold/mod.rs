@@ -105,6 +105,7 @@ impl Hold {
                 deadline: grant.deadline,
                 stored_until: grant.deadline + drift_margin(options.lease),
                 lost: None,
+                // The end of a part is nobody's news.
                 told_lost: options.is_part,
                 said_long: false,
                 renewing: false,
