@@ -67,10 +67,7 @@ pub async fn acquire_all<'s, const N: usize>(
 }
 
 fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, LockError> {
-    let client = match client {
-        Some(client) => client,
-        None => client::current()?,
-    };
+    let client = client.map_or_else(client::current, Ok)?;
     let keys = match keys {
         Keys::One(key) => Keys::One(client.key(key)),
         Keys::Several(keys) => Keys::Several(keys.into_iter().map(|key| client.key(key)).collect()),
@@ -85,10 +82,7 @@ pub async fn pass(
     rate: Rate,
     wait: Duration,
 ) -> Result<(), LockError> {
-    let client = match client {
-        Some(client) => client,
-        None => client::current()?,
-    };
+    let client = client.map_or_else(client::current, Ok)?;
     client.rate_limiter(key, rate).wait(wait).acquire().await
 }
 

@@ -242,10 +242,6 @@ impl PostgresStore {
             let _ = clock.by(by, leaves).await;
         });
     }
-
-    pub(crate) async fn connection(&self, by: Instant) -> Result<Arc<Connection>, StoreError> {
-        self.pool.get(by).await
-    }
 }
 
 /// What came of a statement.
