@@ -8,18 +8,19 @@ use super::task::AcquireTask;
 use crate::config::Resolved;
 use crate::engine::fencing::rising::not_rising;
 use crate::engine::fencing::window::{self, TokenWindow};
-use crate::engine::hold::part::{Part, Parts};
+use crate::engine::hold::part::Part;
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::local_queue::HeardGrant;
 use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};
 use crate::engine::{Engine, timing};
 use crate::observe::GrantedBy;
+use crate::one_or_more::OneOrMore;
 
 impl Engine {
     /// What was granted, watched from now on.
     pub(super) fn start_hold(
         &self,
-        parts: Parts,
+        parts: OneOrMore<Part>,
         now: Instant,
         options: &Resolved,
         grant: Grant,
@@ -187,7 +188,7 @@ impl AcquireTask<'_> {
         grant: Grant,
         renew_at: Option<Instant>,
     ) -> Arc<Hold> {
-        let parts = Parts::One(part);
+        let parts = OneOrMore::One(part);
         let hold = self
             .engine
             .start_hold(parts, now, self.options, grant, renew_at);
