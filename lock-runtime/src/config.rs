@@ -9,14 +9,6 @@ use lock_store::timing::{
 
 use crate::error::LockError;
 
-/// The lease when none is given; the watchdog renews it at a third.
-pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
-/// The wait budget when none is given.
-pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// A request that waits for longer says so in the log, by default.
-pub(crate) const DEFAULT_WARN_AFTER: Duration = Duration::from_secs(30);
-/// A hold that is renewed for longer says so in the log, by default.
-pub(crate) const DEFAULT_WARN_HELD_AFTER: Duration = Duration::from_secs(300);
 /// How long one server may be silent until requests end, by default.
 pub(crate) const DEFAULT_UNAVAILABLE_AFTER: Duration = Duration::from_secs(2);
 /// What every key and channel of a client begins with.
@@ -32,13 +24,9 @@ const _: () = assert!(
         <= CALL_REMEMBERED.as_secs(),
     "the last repeat may arrive when the call is forgotten"
 );
-/// How often a hold is handed off inside the process before other processes have their turn.
-pub(crate) const LOCAL_HANDOFFS: u32 = 64;
-/// At most this many fencing tokens are reserved for that at once. More could let them run ahead of
-/// the server's clock.
+/// At most this many fencing tokens are reserved for handoffs at once. More could let them run
+/// ahead of the server's clock.
 pub(crate) const TOKEN_WINDOW: u32 = 64;
-/// How long a hold is handed off inside the process before other processes have their turn.
-pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 /// How often the client's thread looks whether the tasks that wait are polled.
 pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
 /// A waiting task that has something to do, and has not done it at this many looks in a row, is
@@ -270,6 +258,7 @@ impl Resolved {
 /// The defaults of a client's requests, and its time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
+    /// The watchdog renews it at a third.
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
     pub(crate) command_timeout: Duration,
@@ -279,6 +268,8 @@ pub(crate) struct Defaults {
     pub(crate) warn_held_after: Duration,
     /// How long a store may be silent until requests end. `None`: as long as they may wait.
     pub(crate) unavailable_after: Option<Duration>,
+    /// How often, and for how long, a hold is handed off inside the process before other processes
+    /// have their turn.
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
     /// Whether other clients may end its holds.
@@ -290,17 +281,23 @@ pub(crate) struct Defaults {
 impl Defaults {
     /// The defaults of a client without settings.
     pub(crate) const STANDARD: Self = Self {
-        lease: DEFAULT_LEASE,
-        wait: DEFAULT_WAIT,
+        lease: Duration::from_secs(30),
+        wait: Duration::from_secs(10),
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
-        warn_after: DEFAULT_WARN_AFTER,
-        warn_held_after: DEFAULT_WARN_HELD_AFTER,
+        warn_after: Duration::from_secs(30),
+        warn_held_after: Duration::from_secs(300),
         unavailable_after: None,
-        local_handoffs: LOCAL_HANDOFFS,
-        local_tenure: LOCAL_TENURE,
+        local_handoffs: 64,
+        local_tenure: Duration::from_millis(10),
         revocable: true,
         trusts_messages: true,
     };
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self::STANDARD
+    }
 }
 
 #[cfg(test)]

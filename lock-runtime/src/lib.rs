@@ -83,6 +83,7 @@ mod error;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod observe;
+mod one_or_more;
 #[cfg(feature = "__internals")]
 mod probe;
 mod revocation;

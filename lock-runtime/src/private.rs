@@ -10,9 +10,10 @@ use pin_project_lite::pin_project;
 
 use lock_store::{FencingToken, LockKey, Permits, StoreError, StoreErrorKind};
 
-use crate::api::{Guard, Keys, Lock, Rate};
+use crate::api::{Guard, Lock, Rate};
 use crate::client::{self, LockClient};
 use crate::error::LockError;
+use crate::one_or_more::OneOrMore;
 
 pub use crate::api::{GuardedBody, Slot, ThenRelease};
 pub use crate::config::{Mode, Spec, Wait};
@@ -26,7 +27,7 @@ pub async fn acquire<'s>(
     key: LockKey,
     spec: &Spec,
 ) -> &'s Guard {
-    let acquired = match request(client, Keys::One(key), spec) {
+    let acquired = match request(client, OneOrMore::One(key), spec) {
         Ok(lock) => lock.acquire().await,
         Err(error) => Err(error),
     };
@@ -45,7 +46,7 @@ pub async fn acquire_permits<'s>(
         count: 1,
         of: permits,
     });
-    let acquired = match request(client, Keys::One(key), spec) {
+    let acquired = match request(client, OneOrMore::One(key), spec) {
         Ok(lock) => lock.mode(mode).acquire().await,
         Err(error) => Err(error),
     };
@@ -59,22 +60,20 @@ pub async fn acquire_all<'s, const N: usize>(
     keys: [LockKey; N],
     spec: &Spec,
 ) -> &'s Guard {
-    let acquired = match request(client, Keys::Several(keys.into()), spec) {
+    let acquired = match request(client, OneOrMore::Several(keys.into()), spec) {
         Ok(lock) => lock.acquire().await,
         Err(error) => Err(error),
     };
     slot.fill(acquired).await
 }
 
-fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, LockError> {
-    let client = match client {
-        Some(client) => client,
-        None => client::current()?,
-    };
-    let keys = match keys {
-        Keys::One(key) => Keys::One(client.key(key)),
-        Keys::Several(keys) => Keys::Several(keys.into_iter().map(|key| client.key(key)).collect()),
-    };
+fn request(
+    client: Option<LockClient>,
+    keys: OneOrMore<LockKey>,
+    spec: &Spec,
+) -> Result<Lock, LockError> {
+    let client = client.map_or_else(client::current, Ok)?;
+    let keys = keys.map(|key| client.key(key));
     Ok(Lock::new(client.engine(), keys, client.spec(*spec)))
 }
 
@@ -85,10 +84,7 @@ pub async fn pass(
     rate: Rate,
     wait: Duration,
 ) -> Result<(), LockError> {
-    let client = match client {
-        Some(client) => client,
-        None => client::current()?,
-    };
+    let client = client.map_or_else(client::current, Ok)?;
     client.rate_limiter(key, rate).wait(wait).acquire().await
 }
 

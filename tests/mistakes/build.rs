@@ -24,7 +24,7 @@ const PLACES: [Place; 10] = [
         wrong: &[("SkipsNobodyInside", "()")],
     },
     Place {
-        file: "engine/acquire/silence_facts.rs",
+        file: "engine/acquire/lock_facts.rs",
         right: "key.answered()",
         wrong: &[(
             "IsPatientWithAllKeysAsOne",
@@ -32,12 +32,12 @@ const PLACES: [Place; 10] = [
         )],
     },
     Place {
-        file: "engine/acquire/silence_facts.rs",
+        file: "engine/acquire/lock_facts.rs",
         right: "key.failing(|| self.engine.clock.now())",
         wrong: &[("IsPatientWithAllKeysAsOne", "None")],
     },
     Place {
-        file: "engine/acquire/silence_facts.rs",
+        file: "engine/acquire/lock_facts.rs",
         right: "self.evidence(waiter, since, by).await",
         wrong: &[
             (
@@ -57,7 +57,7 @@ const PLACES: [Place; 10] = [
         ],
     },
     Place {
-        file: "engine/acquire/silence_facts.rs",
+        file: "engine/acquire/lock_facts.rs",
         right: "heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately)",
         wrong: &[("JudgesAllKeysAsOne", "true")],
     },

@@ -13,8 +13,9 @@ use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
-use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit, Polling};
+use crate::engine::reentrancy::{Got, NestedGate, NestedPermit, OwnOrNested, Polling};
 use crate::error::LostReason;
+use crate::one_or_more::OneOrMore;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
@@ -54,7 +55,7 @@ pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
     /// Which part of the hold each key is, as the keys were listed; at least one.
-    listed: Listed,
+    listed: OneOrMore<usize>,
     on_lost: OnLost,
     /// When it was granted, and how long that took.
     since: Instant,
@@ -82,15 +83,15 @@ impl Guard {
         kept_after_success: Duration,
     ) -> Self {
         let (hold, borrowed) = match got.held {
-            Held::Own(hold) => (hold, None),
-            Held::Nested(permit) => {
+            OwnOrNested::Own(hold) => (hold, None),
+            OwnOrNested::Nested(permit) => {
                 let borrowed = Borrowed::new(permit);
                 (Arc::clone(borrowed.from.hold()), Some(borrowed))
             }
         };
         let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
         Self {
-            listed: Listed::new(listed),
+            listed: OneOrMore::of(listed),
             engine,
             hold,
             on_lost,
@@ -358,28 +359,4 @@ impl Borrowed {
 lock_store::show! {
     Guard as it: key = it.key(), fencing_token = it.fencing_token(),
     remaining = it.remaining()
-}
-
-/// Which part of a hold each key of a guard is. Nearly always there is one.
-enum Listed {
-    One(usize),
-    Several(Box<[usize]>),
-}
-
-impl Listed {
-    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
-        match (parts.next(), parts.next()) {
-            (Some(one), None) => Self::One(one),
-            (first, second) => {
-                Self::Several(first.into_iter().chain(second).chain(parts).collect())
-            }
-        }
-    }
-
-    fn as_slice(&self) -> &[usize] {
-        match self {
-            Self::One(part) => std::slice::from_ref(part),
-            Self::Several(parts) => parts,
-        }
-    }
 }

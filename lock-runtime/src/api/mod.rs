@@ -15,7 +15,6 @@ pub use self::guard::Guard;
 pub use self::latch::Latch;
 pub use self::rate::Rate;
 pub use self::rate_limiter::{Decision, RateLimiter};
-pub(crate) use self::request::Keys;
 pub use self::request::Lock;
 pub use self::revoke::Revoke;
 pub use self::run::{GuardedBody, Slot, ThenRelease};

@@ -13,6 +13,7 @@ use super::run::{self, Slot};
 use crate::config::{HoldAfter, Mode, OnLost, Spec, Wait};
 use crate::engine::Engine;
 use crate::error::LockError;
+use crate::one_or_more::OneOrMore;
 
 /// A request for a lock. Set options first, then call [`acquire`](Self::acquire),
 /// [`try_acquire`](Self::try_acquire), [`run`](Self::run), [`run_with`](Self::run_with) or
@@ -45,28 +46,12 @@ use crate::error::LockError;
     or until it is awaited"]
 pub struct Lock {
     engine: Arc<Engine>,
-    keys: Keys,
+    keys: OneOrMore<LockKey>,
     spec: Spec,
 }
 
-/// One key, or several.
-#[derive(Clone, Debug)]
-pub(crate) enum Keys {
-    One(LockKey),
-    Several(Vec<LockKey>),
-}
-
-impl Keys {
-    fn as_slice(&self) -> &[LockKey] {
-        match self {
-            Self::One(key) => std::slice::from_ref(key),
-            Self::Several(keys) => keys,
-        }
-    }
-}
-
 impl Lock {
-    pub(crate) fn new(engine: &Arc<Engine>, keys: Keys, spec: Spec) -> Self {
+    pub(crate) fn new(engine: &Arc<Engine>, keys: OneOrMore<LockKey>, spec: Spec) -> Self {
         let engine = Arc::clone(engine);
         Self { engine, keys, spec }
     }
@@ -176,13 +161,7 @@ impl Lock {
     /// What metrics and traces call this lock and all others of its kind, such as
     /// `stock:<product>`. Keys of a template have it as their label by default, others have none.
     pub fn label(mut self, label: &'static str) -> Self {
-        self.keys = match self.keys {
-            Keys::One(key) => Keys::One(key.labelled(label)),
-            Keys::Several(keys) => {
-                let keys = keys.into_iter().map(|key| key.labelled(label));
-                Keys::Several(keys.collect())
-            }
-        };
+        self.keys = self.keys.map(|key| key.labelled(label));
         self
     }
 

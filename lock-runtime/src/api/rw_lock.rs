@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use lock_store::LockKey;
 
-use super::request::{Keys, Lock};
+use super::request::Lock;
 use crate::config::{Mode, Spec};
 use crate::engine::Engine;
+use crate::one_or_more::OneOrMore;
 
 /// A read-write lock: any number of readers at once, or one writer, over all processes.
 ///
@@ -59,7 +60,7 @@ impl RwLock {
     }
 
     fn request(&self, mode: Mode) -> Lock {
-        let key = Keys::One(self.key.clone());
+        let key = OneOrMore::One(self.key.clone());
         Lock::new(&self.engine, key, self.spec).mode(mode)
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use lock_store::{LockKey, Permits};
 
-use super::request::{Keys, Lock};
+use super::request::Lock;
 use crate::config::{Mode, Spec};
 use crate::engine::Engine;
+use crate::one_or_more::OneOrMore;
 
 /// A semaphore: a number of permits over all processes, leased and renewed as locks are.
 ///
@@ -70,7 +71,7 @@ impl Semaphore {
             count,
             of: self.limit,
         };
-        let key = Keys::One(self.key.clone());
+        let key = OneOrMore::One(self.key.clone());
         Lock::new(&self.engine, key, self.spec).mode(Mode::Permits(permits))
     }
 }

@@ -59,7 +59,7 @@ use crate::observe::Observer;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct LockClientBuilder {
     url: Option<String>,
@@ -95,32 +95,6 @@ struct Simulated {
 
 /// Makes a store that this crate does not know.
 type StoreFactory = dyn Fn(StoreContext) -> Result<Arc<dyn Store>, ConfigError> + Send + Sync;
-
-impl Default for LockClientBuilder {
-    fn default() -> Self {
-        Self {
-            url: None,
-            namespace: None,
-            name: None,
-            defaults: Defaults::STANDARD,
-            connect_timeout: None,
-            #[cfg(feature = "redis")]
-            replicas: None,
-            layout: None,
-            access: Access::default(),
-            #[cfg(feature = "redis")]
-            addresses: None,
-            strict_checks: false,
-            #[cfg(feature = "test-util")]
-            runtime: None,
-            #[cfg(feature = "__internals")]
-            simulated: None,
-            store: None,
-            observers: Vec::new(),
-            is_for_one_process: false,
-        }
-    }
-}
 
 impl LockClientBuilder {
     /// Each key and channel of this client begins with this, so one ACL rule `~shop:* &shop:*`

@@ -21,11 +21,12 @@ use lock_store::{LockKey, Namespace};
 
 use self::layouts::Layouts;
 use self::view::View;
-use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+use crate::api::{Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::LockError;
 use crate::observe::Stats;
+use crate::one_or_more::OneOrMore;
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
@@ -119,7 +120,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
-        let key = Keys::One(self.key(key));
+        let key = OneOrMore::One(self.key(key));
         Lock::new(&self.engine, key, self.spec(Spec::DEFAULT))
     }
 
@@ -148,8 +149,9 @@ impl LockClient {
     /// # }
     /// ```
     pub fn multi_lock<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> Lock {
-        let keys = keys.into_iter().map(|key| self.key(key)).collect();
-        Lock::new(&self.engine, Keys::Several(keys), self.spec(Spec::DEFAULT))
+        let keys = keys.into_iter().map(|key| self.key(key));
+        let keys = OneOrMore::Several(keys.collect());
+        Lock::new(&self.engine, keys, self.spec(Spec::DEFAULT))
     }
 
     /// A read-write lock; see [`RwLock`].

@@ -18,7 +18,7 @@ const MIGRATION: Duration = Duration::from_secs(60);
 
 impl Engine {
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<LockFound, LockError> {
-        self.check(&key)?;
+        self.check_key_and_client(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
         self.expect_lock(key, answer).await
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
-        self.check(&key)?;
+        self.check_key_and_client(&key)?;
         let command = self.store.force_release(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
         self.expect_lock(key, answer).await

@@ -11,8 +11,8 @@ use crate::error::HeldBy;
 
 /// The pause before a client is asked again about the same key.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
-/// The number of answers that are kept.
-const KEPT: usize = 64;
+/// The number of answers that are remembered.
+const MOST_REMEMBERED: usize = 64;
 /// At most this many questions of others wait for their answers. The rest gets none.
 const QUESTIONS: usize = 64;
 
@@ -109,7 +109,7 @@ impl HolderNames {
             }
             return is_time;
         }
-        if asked.len() >= KEPT {
+        if asked.len() >= MOST_REMEMBERED {
             asked.pop_front();
         }
         asked.push_back(AskedHolder {

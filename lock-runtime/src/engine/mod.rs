@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Refuses a bad key, and every key after a shutdown or a fork.
-    fn check(&self, key: &LockKey) -> Result<(), LockError> {
+    fn check_key_and_client(&self, key: &LockKey) -> Result<(), LockError> {
         check_key(key)?;
         self.check_client()
     }

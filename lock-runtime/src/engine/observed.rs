@@ -6,7 +6,7 @@ use lock_store::Instant;
 
 use super::hold::Hold;
 use crate::error::LostReason;
-use crate::observe::{About, Counters, Events, Subject, What};
+use crate::observe::{Counters, Events, OwnedSubject, Subject, What};
 
 /// Where what happens is counted, and from where it is told.
 #[derive(Debug, Default)]
@@ -44,13 +44,13 @@ impl Observed {
 
     fn record_later(&self, hold: &Hold, what: What<'static>) {
         if self.events.are_wanted() {
-            let about = About {
+            let subject = OwnedSubject {
                 key: hold.key().clone(),
                 more_keys: hold.parts().len() - 1,
                 kind: hold.kind,
             };
             self.events
-                .record_later(Some(about), move |recorder| recorder.record(what));
+                .record_later(Some(subject), move |recorder| recorder.record(what));
         }
     }
 

@@ -23,7 +23,7 @@ impl Engine {
     /// Takes the tokens if they become free within the wait, and sleeps until then.
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
-        self.check(&request.key)?;
+        self.check_key_and_client(&request.key)?;
         self.check_wish(match request.window {
             Some(_) => Wish::ExactRate,
             None => Wish::Rate,

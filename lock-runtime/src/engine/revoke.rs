@@ -58,7 +58,7 @@ impl Engine {
         timeout: Duration,
         only: Option<Box<str>>,
     ) -> Result<Revocation, LockError> {
-        self.check(&key)?;
+        self.check_key_and_client(&key)?;
         if !self.capabilities.tells {
             return Err(LockError::config(
                 "this engine passes no messages between clients, so a holder can't be asked to \

@@ -209,20 +209,24 @@ pub(crate) fn trusted_until(sent: Instant, lease: Duration, until: Option<Instan
     until.map_or(deadline, |until| until.min(deadline))
 }
 
-/// The end of the trust in a handed-over hold, or `None` if it must be confirmed first. The grant
-/// is newer than the last change of the store that was confirmed before over the same link. So its
-/// lease is counted from that request.
+/// The end of the trust in a handed-over hold, or `None` if it must be confirmed first. `confirmed`
+/// is when a request was sent that the store has answered. The grant came after that request on the
+/// same link, so its lease began later.
 pub(crate) fn handed_over_deadline(
     now: Instant,
     confirmed: Instant,
     lease: Duration,
 ) -> Option<Instant> {
-    worth_it(now, deadline(confirmed, first_lease(lease)), lease)
+    until_if_enough_left(now, deadline(confirmed, first_lease(lease)), lease)
 }
 
 /// The end of the trust in a handed-over hold, or `None` if so little is left that it must be
 /// confirmed first.
-pub(crate) fn worth_it(now: Instant, until: Instant, lease: Duration) -> Option<Instant> {
+pub(crate) fn until_if_enough_left(
+    now: Instant,
+    until: Instant,
+    lease: Duration,
+) -> Option<Instant> {
     (until > now + first_lease(lease) / 4).then_some(until)
 }
 

@@ -74,11 +74,16 @@ impl Events {
 
     /// Calls the observers now, on this thread. Not under a lock or on the client's own thread.
     pub(crate) fn record(&self, lock: Option<Subject<'_>>, what: What<'_>) {
-        self.record_end(lock, what, false);
+        self.record_queued(lock, what, false);
     }
 
-    /// Records the end of a request, now and on this thread.
-    pub(crate) fn record_end(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
+    /// The same, of a request that may have been queued.
+    pub(crate) fn record_queued(
+        &self,
+        lock: Option<Subject<'_>>,
+        what: What<'_>,
+        was_queued: bool,
+    ) {
         if let Some(audience) = &self.0 {
             audience.observers.record(lock, what, was_queued);
         }
@@ -87,14 +92,14 @@ impl Events {
     /// Has the observers' thread tell it: for what happens in the background, or under a lock.
     pub(crate) fn record_later(
         &self,
-        of: Option<About>,
-        what: impl FnOnce(Recorder<'_>) + Send + 'static,
+        lock: Option<OwnedSubject>,
+        what: impl FnOnce(LaterRecorder<'_>) + Send + 'static,
     ) {
         let Some(audience) = &self.0 else { return };
         let later: Later = Box::new(move |observers| {
-            what(Recorder {
+            what(LaterRecorder {
                 observers,
-                of: of.as_ref(),
+                lock: lock.as_ref(),
             })
         });
         if let Err(TrySendError::Full(_)) = audience.later.try_send(later)
@@ -118,25 +123,25 @@ impl Events {
     }
 }
 
-/// Which lock an event of the background is about.
+/// A [`Subject`] for later.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct OwnedSubject {
     pub(crate) key: LockKey,
     pub(crate) more_keys: usize,
     pub(crate) kind: LockKind,
 }
 
 /// Records one event on the observers' thread.
-pub(crate) struct Recorder<'t> {
+pub(crate) struct LaterRecorder<'t> {
     observers: &'t Observers,
-    of: Option<&'t About>,
+    lock: Option<&'t OwnedSubject>,
 }
 
-impl Recorder<'_> {
+impl LaterRecorder<'_> {
     pub(crate) fn record(self, what: What<'_>) {
         let subject = self
-            .of
-            .map(|of| Subject::new(&of.key, of.more_keys, of.kind));
+            .lock
+            .map(|lock| Subject::new(&lock.key, lock.more_keys, lock.kind));
         self.observers.record(subject, what, false);
     }
 }

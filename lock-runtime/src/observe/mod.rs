@@ -49,6 +49,6 @@ pub use self::metrics::{METRICS, MetricInfo, MetricKind, MetricsObserver};
 pub use self::stats::Stats;
 
 pub(crate) use self::counters::Counters;
-pub(crate) use self::events::{About, Events};
+pub(crate) use self::events::{Events, OwnedSubject};
 pub(crate) use self::observed_store::ObservedStore;
 pub(crate) use self::span::{BodySpan, Outcome};

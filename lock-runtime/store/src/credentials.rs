@@ -24,9 +24,9 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// connection.
 pub const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// How long an answer counts that nobody waited for, and how long it is waited for.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const ANSWER_LASTS: Duration = Duration::from_secs(60);
 /// The number of a provider's latest passwords that stay hidden: an error may be late.
-const KEPT: usize = 4;
+const MOST_REMEMBERED: usize = 4;
 
 /// User and password outside the URL. They are for its servers, not for sentinels, which have their
 /// own users.
@@ -257,7 +257,7 @@ impl CredentialsProvider {
         };
         loop {
             let kept = self.kept.lock().take();
-            let kept = kept.filter(|question| clock.now() < question.asked + KEPT_FOR);
+            let kept = kept.filter(|question| clock.now() < question.asked + ANSWER_LASTS);
             let is_kept = kept.is_some();
             let mut waited = Waited {
                 question: kept.unwrap_or_else(|| self.begin(clock)),
@@ -307,7 +307,7 @@ impl CredentialsProvider {
             return;
         }
         secrets.push_back(Secret::of(username, password));
-        if secrets.len() > KEPT {
+        if secrets.len() > MOST_REMEMBERED {
             secrets.pop_front();
         }
     }

@@ -77,8 +77,8 @@ impl AcquireTask<'_> {
             return Err(LockError::Shutdown);
         };
         self.in_flight = None;
-        let is_cut = self.is_cut(&result, sent, by);
-        if !is_cut {
+        let timed_out_early = self.timed_out_early(&result, sent, by);
+        if !timed_out_early {
             self.note_liveness(waiter, &result, sent);
         }
         match result {
@@ -87,7 +87,7 @@ impl AcquireTask<'_> {
                 self.note_unknown(&failure, sent);
                 self.give_up_previous();
                 match failure.error.kind().is_transient() {
-                    _ if is_cut => Ok(CommandOutcome::Cut),
+                    _ if timed_out_early => Ok(CommandOutcome::Cut),
                     true => Ok(CommandOutcome::Failed(failure.error)),
                     false => Err(self.unavailable(failure.error)),
                 }
@@ -119,7 +119,7 @@ impl AcquireTask<'_> {
     }
 
     /// Whether a command had so little time that its silence says nothing about the store.
-    fn is_cut(&self, result: &AcquireResult, sent: Instant, by: Instant) -> bool {
+    fn timed_out_early(&self, result: &AcquireResult, sent: Instant, by: Instant) -> bool {
         let kind = result.as_ref().err().map(|failure| failure.error.kind());
         kind == Some(StoreErrorKind::Timeout) && self.budget.is_cut(sent, by)
     }

@@ -8,26 +8,19 @@ use super::task::AcquireTask;
 use crate::config::Resolved;
 use crate::engine::fencing::rising::not_rising;
 use crate::engine::fencing::window::{self, TokenWindow};
-use crate::engine::hold::part::{Part, Parts};
+use crate::engine::hold::part::Part;
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::local_queue::HeardGrant;
 use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};
 use crate::engine::{Engine, timing};
 use crate::observe::GrantedBy;
-
-struct GrantTimes {
-    now: Instant,
-    /// What `max_hold` is counted from.
-    since: Instant,
-    deadline: Instant,
-    renew_at: Option<Instant>,
-}
+use crate::one_or_more::OneOrMore;
 
 impl Engine {
     /// What was granted, watched from now on.
     pub(super) fn start_hold(
         &self,
-        parts: Parts,
+        parts: OneOrMore<Part>,
         now: Instant,
         options: &Resolved,
         grant: Grant,
@@ -65,13 +58,8 @@ impl AcquireTask<'_> {
             renew_at,
         } = taken;
         let part = Part::new(self.request.claim.key.clone(), owner, token);
-        let times = GrantTimes {
-            now,
-            since: now,
-            deadline,
-            renew_at,
-        };
-        Ok(self.make_hold(part, times, Some(tenure), GrantedBy::HandedOff))
+        let grant = self.grant(now, deadline, Some(tenure), GrantedBy::HandedOff);
+        Ok(self.make_hold(part, now, grant, renew_at))
     }
 
     /// The next command ends the tenure, so that others have their turn first.
@@ -99,7 +87,7 @@ impl AcquireTask<'_> {
                 let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
                 timing::handed_over_deadline(now, confirmed, self.request.lease)?
             }
-            Trust::Until(until) => timing::worth_it(now, until, self.request.lease)?,
+            Trust::Until(until) => timing::until_if_enough_left(now, until, self.request.lease)?,
             _ => return None,
         };
         if window::is_missing(self.options, token) || !engine.defaults.trusts_messages {
@@ -115,13 +103,8 @@ impl AcquireTask<'_> {
         let tokens = TokenWindow::new(token, reserved);
         let tenure = self.tenure(Some(waiter), now, tokens, Some(deadline));
         let renew_at = timing::handed_over_renewal(now, deadline);
-        let times = GrantTimes {
-            now,
-            since: now,
-            deadline,
-            renew_at: Some(renew_at),
-        };
-        Some(self.make_hold(part, times, tenure, GrantedBy::HandedOver))
+        let grant = self.grant(now, deadline, tenure, GrantedBy::HandedOver);
+        Some(self.make_hold(part, now, grant, Some(renew_at)))
     }
 
     /// A hold that the store granted in its reply to a command sent at `sent`. `until` is what the
@@ -138,13 +121,8 @@ impl AcquireTask<'_> {
         let part = self.part(token);
         let tenure = self.tenure(waiter, now, tokens, None);
         self.previous = None;
-        let times = GrantTimes {
-            now,
-            since: sent,
-            deadline,
-            renew_at,
-        };
-        self.make_hold(part, times, tenure, GrantedBy::Store)
+        let grant = self.grant(sent, deadline, tenure, GrantedBy::Store);
+        self.make_hold(part, now, grant, renew_at)
     }
 
     /// Refuses a token that does not rise, of a lock of which each grant is another hold.
@@ -181,32 +159,36 @@ impl AcquireTask<'_> {
         })
     }
 
-    fn make_hold(
+    /// `max_hold` is counted from `since`.
+    fn grant(
         &mut self,
-        part: Part,
-        times: GrantTimes,
+        since: Instant,
+        deadline: Instant,
         tenure: Option<Box<Tenure>>,
         how: GrantedBy,
-    ) -> Arc<Hold> {
-        let GrantTimes {
-            now,
-            since,
-            deadline,
-            renew_at,
-        } = times;
+    ) -> Grant {
         let late = self
             .pending_outcome
             .take()
             .map(|late| (late, self.request.clone()));
-        let grant = Grant {
+        Grant {
             id: self.request.claim.owner.request,
             deadline,
             ends: timing::hold_ends(since, self.options),
             pending_outcomes: late.into_iter().collect(),
             tenure,
             how,
-        };
-        let parts = Parts::One(part);
+        }
+    }
+
+    fn make_hold(
+        &mut self,
+        part: Part,
+        now: Instant,
+        grant: Grant,
+        renew_at: Option<Instant>,
+    ) -> Arc<Hold> {
+        let parts = OneOrMore::One(part);
         let hold = self
             .engine
             .start_hold(parts, now, self.options, grant, renew_at);

@@ -10,10 +10,10 @@
 mod command;
 mod foreign;
 mod grant;
+mod lock_facts;
 mod long_wait;
 mod observed_request;
 mod several;
-mod silence_facts;
 mod task;
 mod try_once;
 mod waiting;
@@ -24,7 +24,7 @@ use lock_store::{LockKey, Permits, Wish};
 
 use self::observed_request::ObservedRequest;
 use self::task::AcquireTask;
-use super::reentrancy::{Got, Held, enclosing};
+use super::reentrancy::{Got, OwnOrNested, enclosing};
 use super::timing::Budget;
 use super::{Engine, check_key};
 use crate::config::Resolved;
@@ -45,7 +45,7 @@ impl Engine {
         }
     }
 
-    async fn acquire_observed(request: &ObservedRequest<'_>) -> Result<Held, LockError> {
+    async fn acquire_observed(request: &ObservedRequest<'_>) -> Result<OwnOrNested, LockError> {
         let [first, more @ ..] = request.keys else {
             return Err(LockError::config(
                 "a request for several locks names none; give it at least one key",
@@ -76,7 +76,7 @@ impl Engine {
         } else {
             Box::pin(engine.acquire_several(request.keys, options, budget, queued)).await
         };
-        Ok(Held::Own(hold?))
+        Ok(OwnOrNested::Own(hold?))
     }
 
     /// Refuses a lease that the store can't keep.

@@ -8,7 +8,7 @@ use lock_store::{Instant, LockKey};
 
 use crate::config::Resolved;
 use crate::engine::Engine;
-use crate::engine::reentrancy::{Got, Held};
+use crate::engine::reentrancy::{Got, OwnOrNested};
 use crate::error::LockError;
 use crate::observe::{GrantedBy, LockKind, Subject, What};
 
@@ -59,10 +59,10 @@ impl<'e> ObservedRequest<'e> {
             keys => keys.iter().collect::<BTreeSet<_>>().len().saturating_sub(1),
         };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
-        events.record_end(subject, what, self.was_queued.load(Ordering::Relaxed));
+        events.record_queued(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
-    pub(super) fn end(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
+    pub(super) fn end(mut self, result: Result<OwnOrNested, LockError>) -> Result<Got, LockError> {
         self.ended = true;
         let counters = &self.engine.observed.counters;
         let held = match result {
@@ -74,8 +74,8 @@ impl<'e> ObservedRequest<'e> {
             }
         };
         let (how, since) = match &held {
-            Held::Own(hold) => (hold.how, hold.since),
-            Held::Nested(..) => (GrantedBy::Nested, self.engine.clock.now()),
+            OwnOrNested::Own(hold) => (hold.how, hold.since),
+            OwnOrNested::Nested(..) => (GrantedBy::Nested, self.engine.clock.now()),
         };
         counters.record_granted(how);
         let waited = since.saturating_duration_since(self.started);

@@ -19,13 +19,14 @@ use crate::engine::background::active::Active;
 use crate::engine::background::cleanup::{CleanupJob, GoneHold, PendingUndo};
 use crate::engine::errors::{no_token, too_late, too_short, unanswered, unavailable};
 use crate::engine::fencing::window;
-use crate::engine::hold::part::{Part, Parts};
+use crate::engine::hold::part::Part;
 use crate::engine::hold::release::LaterRequests;
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::late_acquire::LateAcquire;
 use crate::engine::timing::{self, Budget, Retry};
 use crate::error::{KeyKind, LockError, LostReason};
 use crate::observe::GrantedBy;
+use crate::one_or_more::OneOrMore;
 
 impl Engine {
     pub(super) async fn acquire_several(
@@ -41,11 +42,11 @@ impl Engine {
         self.check_wish(Wish::Keys(keys.len()))?;
         let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
-            for settled in keys
+            for released in keys
                 .iter()
-                .filter_map(|key| self.local_queues.until_settled(key))
+                .filter_map(|key| self.local_queues.until_released(key))
             {
-                let _ = self.clock.by(budget.latest_end(None), settled).await;
+                let _ = self.clock.by(budget.latest_end(None), released).await;
             }
         }
         if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
@@ -160,7 +161,7 @@ impl Engine {
         let part = |(request, token): (&Acquire, _)| {
             Part::new(request.claim.key.clone(), request.claim.owner, token)
         };
-        let parts = Parts::Several(requests.iter().zip(tokens).map(part).collect());
+        let parts = OneOrMore::Several(requests.iter().zip(tokens).map(part).collect());
         let grant = Grant {
             id: requests[0].claim.owner.request,
             deadline,
@@ -171,7 +172,7 @@ impl Engine {
         };
         let renew_at = timing::first_renewal(sent, options, until);
         let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
-        under_way.settle();
+        under_way.disarm();
         AtOnce::Held(hold)
     }
 
@@ -292,7 +293,7 @@ impl Engine {
     ) -> Option<Arc<Hold>> {
         let holds = std::mem::take(&mut gathered.holds);
         let parts = holds.iter().flat_map(|hold| hold.parts());
-        let parts = Parts::Several(parts.map(Part::again).collect());
+        let parts = OneOrMore::Several(parts.map(Part::again).collect());
         let grant = Grant {
             id: self.next_owner().request,
             deadline,
@@ -350,12 +351,12 @@ impl UnansweredCommand<'_> {
                 late.link = *link;
                 late.until = until.unwrap_or(late.until);
             }
-            _ => self.settle(),
+            _ => self.disarm(),
         }
     }
 
     /// It left nothing that has to be undone.
-    fn settle(&mut self) {
+    fn disarm(&mut self) {
         self.requests.clear();
     }
 }

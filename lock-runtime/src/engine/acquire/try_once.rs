@@ -14,10 +14,10 @@ impl AcquireTask<'_> {
     /// place in time.
     pub(super) async fn try_once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
-        if let Some(settled) = engine.local_queues.until_settled(&key) {
+        if let Some(released) = engine.local_queues.until_released(&key) {
             // A release may hang at another server, where its hold has more keys.
             let by = now + self.budget.latest_end(None).saturating_duration_since(now) / 2;
-            let _ = engine.clock.by(by, settled).await;
+            let _ = engine.clock.by(by, released).await;
             now = engine.clock.now();
         }
         if engine.is_closing() {

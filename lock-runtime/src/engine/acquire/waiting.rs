@@ -15,8 +15,8 @@ use lock_store::{Instant, Queue, StoreError};
 
 use super::command::CommandOutcome;
 use super::foreign::ForeignHolder;
+use super::lock_facts::HeardSoFar;
 use super::long_wait::LongWait;
-use super::silence_facts::HeardSoFar;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::fencing::window;

@@ -28,8 +28,9 @@ impl Hold {
         self.parts().iter().map(renewal).collect()
     }
 
-    /// Moves the deadline after a renewal that was sent then: later, or earlier if the store has
-    /// said until when the hold can be trusted. A hold that was lost meanwhile stays lost.
+    /// Moves the deadline after a renewal that was sent then. `until` is the store's word for how
+    /// long the hold can be trusted. With it, the deadline may move to an earlier time, and without
+    /// it only to a later one. A hold that was lost meanwhile stays lost.
     pub(crate) fn prolong(&self, sent: Instant, lease: Duration, until: Option<Instant>) {
         if self.loss().is_none() || self.runs_on() {
             let deadline = timing::trusted_until(sent, lease, until);

@@ -12,19 +12,20 @@ use lock_store::timing::drift_margin;
 use lock_store::{Acquire, Claim, ClientId, Clock, Instant, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
-use self::part::{Part, Parts};
+use self::part::Part;
 use super::late_acquire::LateAcquire;
 use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;
 use crate::observe::{GrantedBy, LockKind};
+use crate::one_or_more::OneOrMore;
 
 /// A lock that the store granted to this process, or several locks that are held, renewed, lost and
 /// released together.
 #[derive(Debug)]
 pub(crate) struct Hold {
     id: u64,
-    parts: Parts,
+    parts: OneOrMore<Part>,
     pub(crate) since: Instant,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
@@ -82,7 +83,7 @@ pub(super) struct AlreadyReleased;
 
 impl Hold {
     pub(crate) fn new(
-        parts: Parts,
+        parts: OneOrMore<Part>,
         now: Instant,
         options: &Resolved,
         grant: Grant,
@@ -105,6 +106,7 @@ impl Hold {
                 deadline: grant.deadline,
                 stored_until: grant.deadline + drift_margin(options.lease),
                 lost: None,
+                // The end of a part is nobody's news.
                 told_lost: options.is_part,
                 said_long: false,
                 renewing: false,
@@ -124,10 +126,7 @@ impl Hold {
     }
 
     pub(crate) fn parts(&self) -> &[Part] {
-        match &self.parts {
-            Parts::One(part) => std::slice::from_ref(part),
-            Parts::Several(parts) => parts,
-        }
+        self.parts.as_slice()
     }
 
     /// Tells it from every other hold of its client.
@@ -263,7 +262,7 @@ mod tests {
         };
         let part = Part::new("k".into(), owner, None);
         let clock = Clock::new(tokio::runtime::Handle::current());
-        Hold::new(Parts::One(part), Instant::now(), &options, grant, clock)
+        Hold::new(OneOrMore::One(part), Instant::now(), &options, grant, clock)
     }
 
     #[tokio::test]

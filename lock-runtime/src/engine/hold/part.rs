@@ -4,13 +4,6 @@ use std::sync::OnceLock;
 
 use lock_store::{FencingToken, Instant, LockKey, Owner, Renewed};
 
-/// At least one, and nearly always only one.
-#[derive(Debug)]
-pub(crate) enum Parts {
-    One(Part),
-    Several(Box<[Part]>),
-}
-
 /// One key of a hold.
 #[derive(Debug)]
 pub(crate) struct Part {

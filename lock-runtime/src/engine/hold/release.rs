@@ -110,7 +110,8 @@ impl Engine {
             self.end_lost(hold, reason);
             return;
         }
-        if let Err(_until_sent) = self.hand_off(ending.handoff) {
+        // Keeps the tenure until the release is queued.
+        if let Err(_until_queued) = self.hand_off(ending.handoff) {
             self.send_release(hold, LaterRequests::Wait, GoneHold::IsFailure);
         }
         if tells {

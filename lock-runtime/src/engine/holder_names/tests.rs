@@ -121,12 +121,12 @@ async fn one_that_does_not_listen_is_gone_until_it_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn the_last_sixty_four_that_were_asked_are_remembered() {
     let (names, _questions, now) = names();
-    for number in 0..=KEPT {
+    for number in 0..=MOST_REMEMBERED {
         assert!(names.is_to_be_asked(HOLDER, &key(&number.to_string()), now));
     }
     let known = |number: usize| names.known(HOLDER, &key(&number.to_string()), now).1;
-    assert!(!known(0) && known(1) && known(KEPT));
-    assert_eq!(names.asked.lock().len(), KEPT);
+    assert!(!known(0) && known(1) && known(MOST_REMEMBERED));
+    assert_eq!(names.asked.lock().len(), MOST_REMEMBERED);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
-mod silence_facts;
+mod latch_facts;
 pub(super) mod store_time;
 mod view;
 mod waiter;
@@ -140,7 +140,7 @@ impl Engine {
     }
 
     fn check_latch(&self, key: &LockKey) -> Result<(), LockError> {
-        self.check(key)?;
+        self.check_key_and_client(key)?;
         self.check_wish(Wish::Latch)
     }
 

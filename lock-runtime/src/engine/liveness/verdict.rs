@@ -1,5 +1,5 @@
 //! The one decision between "busy" and "unavailable": when a request stops waiting, and with which
-//! error. Pure: the `silence_facts` of a lock (`acquire`) and of a latch (`latch`) bring the facts.
+//! error. Pure: `lock_facts` (of `acquire`) and `latch_facts` (of `latch`) bring the facts.
 //!
 //! At any time ([`Facts::overdue`]):
 //!

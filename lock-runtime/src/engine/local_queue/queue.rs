@@ -43,14 +43,14 @@ impl Drop for Releasing {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.releasing -= 1;
-        let settled = (state.releasing == 0).then(|| {
+        let ended = (state.releasing == 0).then(|| {
             let first = state.first().map(|(_, first)| first.signal.wake_up());
-            (state.settled.take(), first)
+            (state.released.take(), first)
         });
         drop(state);
-        if let Some((settled, first)) = settled {
-            if let Some(settled) = settled {
-                settled.notify_waiters();
+        if let Some((released, first)) = ended {
+            if let Some(released) = released {
+                released.notify_waiters();
             }
             drop(first);
         }

@@ -101,14 +101,14 @@ impl LocalQueues {
     }
 
     /// Ends when the release of this key is no longer under way; `None` if none is.
-    pub(crate) fn until_settled(&self, key: &LockKey) -> Option<OwnedNotified> {
+    pub(crate) fn until_released(&self, key: &LockKey) -> Option<OwnedNotified> {
         let queue = self.find(key)?;
         let mut state = queue.state.lock();
         if state.releasing == 0 {
             return None;
         }
-        let settled = state.settled.get_or_insert_default();
-        Some(Arc::clone(settled).notified_owned())
+        let released = state.released.get_or_insert_default();
+        Some(Arc::clone(released).notified_owned())
     }
 
     /// True if no task of this process waits for or is releasing the key.
@@ -218,17 +218,16 @@ impl LocalQueues {
     /// Wakes every request, wherever it waits, in the order of their arrival.
     pub(crate) fn wake_all(&self) {
         let mut waiters = BTreeMap::new();
-        let mut settled = BTreeMap::new();
+        let mut released = BTreeMap::new();
         for (key, queue) in self.table.lock().iter() {
             let state = queue.state.lock();
             let wake_ups = state.entries.0.iter();
             waiters.extend(wake_ups.map(|(ticket, one)| (*ticket, one.signal.wake_up())));
-            settled.extend(state.settled.clone().map(|settled| (key.clone(), settled)));
+            let call = state.released.clone();
+            released.extend(call.map(|call| (key.clone(), call)));
         }
         drop(waiters);
-        settled
-            .values()
-            .for_each(|settled| settled.notify_waiters());
+        released.values().for_each(|call| call.notify_waiters());
     }
 
     /// When the oldest of the requests that wait was asked for. Looks at each.

@@ -37,7 +37,7 @@ pub(super) struct QueueState {
     /// How many waiters were skipped since one last left by itself.
     pub(super) skipped: usize,
     /// Wakes requests that wait until no release is under way.
-    pub(super) settled: Option<Arc<Notify>>,
+    pub(super) released: Option<Arc<Notify>>,
 }
 
 /// Entries by their tickets, which rise.

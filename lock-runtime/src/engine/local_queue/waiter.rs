@@ -14,7 +14,7 @@ pub(crate) struct Waiter {
 }
 
 /// How a waiter stands in its queue.
-pub(crate) struct Standing {
+pub(crate) struct LocalStanding {
     /// It is the first of its key, and no release of that key is under way.
     pub(crate) is_first: bool,
     /// Another task of this process has a hold that may be handed off to it.
@@ -22,12 +22,12 @@ pub(crate) struct Standing {
 }
 
 impl Waiter {
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> LocalStanding {
         let mut state = self.queue.state.lock();
         let tenures = state.tenures;
         let entry = state.entries.get_mut(self.ticket);
         let may_get_handoff = entry.is_some_and(|entry| tenures > 0 && entry.willing);
-        Standing {
+        LocalStanding {
             is_first: state.is_first(self.ticket),
             may_get_handoff,
         }

@@ -10,4 +10,4 @@ mod nested;
 
 pub(super) use self::call_chain::enclosing;
 pub(crate) use self::gate::{End, NestedGate, NestedPermit, Polling};
-pub(crate) use self::nested::{Got, Held};
+pub(crate) use self::nested::{Got, OwnOrNested};

@@ -16,7 +16,7 @@ use crate::error::{HeldBy, KeyKind, LockError};
 
 /// The result of a request: a hold of its own, or the use of its call chain's hold.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum OwnOrNested {
     Own(Arc<Hold>),
     Nested(NestedPermit),
 }
@@ -24,7 +24,7 @@ pub(crate) enum Held {
 /// What a request got, when, and how long it waited for it.
 #[derive(Debug)]
 pub(crate) struct Got {
-    pub(crate) held: Held,
+    pub(crate) held: OwnOrNested,
     pub(crate) since: Instant,
     pub(crate) waited: Duration,
 }
@@ -37,7 +37,7 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
-    ) -> Result<Held, LockError> {
+    ) -> Result<OwnOrNested, LockError> {
         let gate = frame.gate();
         let hold = gate.hold();
         self.check_nested(hold, keys, options)?;
@@ -55,7 +55,7 @@ impl Engine {
             gate.check()?;
         }
         hold.keep_at_least(self.clock.now(), options.kept_always());
-        Ok(Held::Nested(permit))
+        Ok(OwnOrNested::Nested(permit))
     }
 
     async fn fence_nested(

@@ -29,7 +29,7 @@ pub struct OrderedClient<C, D> {
     /// Hears what happens.
     pub listener: Weak<dyn Listener>,
     /// What it has in the queues.
-    pub holds: Arc<Mutex<OwnRequests<C, D>>>,
+    pub own: Arc<Mutex<OwnRequests<C, D>>>,
     /// Wakes the task that ends what is over.
     pub ends: Notify,
     /// What is being deleted that nobody waits for.
@@ -55,7 +55,7 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
             client: context.client,
             namespace: context.namespace.clone(),
             listener: context.listener.clone(),
-            holds: Arc::default(),
+            own: Arc::default(),
             ends: Notify::new(),
             burials: Burials::new(context.clock.clone()),
             looks: Looks::default(),
@@ -65,15 +65,15 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
     /// Notes that this child is a place. False: it has ended meanwhile.
     pub fn note_place(&self, node: &KeyNode, request: &Acquire, child: &C, details: D) -> bool {
         let standing = OwnStanding::place_of(request, self.clock.now());
-        let mut holds = self.holds.lock();
-        let is_there = match holds.same(node, child) {
+        let mut requests = self.own.lock();
+        let is_there = match requests.same(node, child) {
             Some(own) => {
                 own.standing = standing;
                 true
             }
-            None => holds.put(node, child.clone(), standing, details),
+            None => requests.put(node, child.clone(), standing, details),
         };
-        drop(holds);
+        drop(requests);
         self.ends.notify_one();
         is_there
     }

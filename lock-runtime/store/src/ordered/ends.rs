@@ -14,7 +14,7 @@ pub trait EngineEnds: OrderedEngine {
 
     /// What is over by now, of what this client has.
     fn take_ended(&self) -> Vec<EndedRequest<Self::Child, Self::Details>> {
-        self.holds.lock().take_ended(self.clock.now())
+        self.own.lock().take_ended(self.clock.now())
     }
 }
 
@@ -22,7 +22,7 @@ pub trait EngineEnds: OrderedEngine {
 pub(super) async fn end_in_time<E: EngineEnds>(me: Arc<E>) {
     while !me.connecting().is_closed() {
         let changed = me.ends.notified();
-        let next = me.holds.lock().next_end();
+        let next = me.own.lock().next_end();
         match next {
             None => changed.await,
             Some(at) => {

@@ -35,7 +35,7 @@ pub use listing::Listing;
 pub use members::{ResolvedHost, SessionMembers};
 pub use names::{KeyNode, escaped_part, permits_in, text_of};
 pub use own_requests::{
-    EndedRequest, HandOver, OwnRequest, OwnRequests, OwnStanding, PlacedRequest,
+    EndedRequest, OwnRequest, OwnRequests, OwnStanding, PlaceBecameHold, PlacedRequest,
 };
 pub use servers::{EngineServers, at_some_address};
 pub use store::{OrderedStore, WholeEngine};

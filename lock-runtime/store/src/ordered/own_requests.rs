@@ -94,7 +94,7 @@ pub struct OwnRequest<C, D> {
 
 /// A place that has become a hold.
 #[derive(Clone, Copy, Debug)]
-pub struct HandOver {
+pub struct PlaceBecameHold {
     place: OwnStanding,
     hold: OwnStanding,
     /// The lease that it has at first.
@@ -290,7 +290,12 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     }
 
     /// A place has become a hold. `None`: it is no place any more.
-    pub fn hand_over(&mut self, node: &KeyNode, child: &C, now: Instant) -> Option<HandOver> {
+    pub fn hand_over(
+        &mut self,
+        node: &KeyNode,
+        child: &C,
+        now: Instant,
+    ) -> Option<PlaceBecameHold> {
         let standing = &mut self.same(node, child)?.standing;
         let place = *standing;
         let OwnStanding::Waits {
@@ -303,7 +308,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         };
         let hold = OwnStanding::Holds(now + first_lease);
         *standing = hold;
-        Some(HandOver {
+        Some(PlaceBecameHold {
             place,
             hold,
             first_lease,
@@ -312,7 +317,7 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
     }
 
     /// Nobody was told of that hold. It is a place again, unless it has asked itself meanwhile.
-    pub fn take_back(&mut self, node: &KeyNode, child: &C, handed: &HandOver) {
+    pub fn take_back(&mut self, node: &KeyNode, child: &C, handed: &PlaceBecameHold) {
         if let Some(own) = self.same(node, child)
             && own.standing == handed.hold
         {

@@ -203,7 +203,7 @@ async fn inspect<E: WholeEngine>(
     let mut found = listing.found();
     // The rest of a lease, which is known of what this client has.
     let last = listing.holding().last();
-    let ends = last.and_then(|child| engine.holds.lock().end_of(&node, child));
+    let ends = last.and_then(|child| engine.own.lock().end_of(&node, child));
     found.remaining = ends.map(|ends| ends - engine.clock.now());
     Ok(Some(found))
 }
@@ -231,9 +231,9 @@ async fn force_release<E: WholeEngine>(
     let mut ended = false;
     for child in listing.holding() {
         ended |= engine.delete_child(live, &node, child).await?;
-        let mut holds = engine.holds.lock();
-        holds.forget(&node, child);
-        holds.unkeep(&node.child(child.name()));
+        let mut requests = engine.own.lock();
+        requests.forget(&node, child);
+        requests.unkeep(&node.child(child.name()));
     }
     Ok(Some(ended))
 }

@@ -53,10 +53,10 @@ pub(super) async fn attend<E: EngineQueue + EngineMail>(
                 mind_mailbox(&me, false);
                 continue;
             }
-            SessionNews::Changed(path) => me.holds.lock().take_watchers(&path),
+            SessionNews::Changed(path) => me.own.lock().take_watchers(&path),
             SessionNews::Up => {
                 mind_mailbox(&me, true);
-                me.holds.lock().unwatch()
+                me.own.lock().unwatch()
             }
             SessionNews::Over(session, link) => {
                 me.forget_session(session);
@@ -118,7 +118,7 @@ pub fn look<E: EngineQueue>(engine: &Arc<E>, node: KeyNode) {
 
 /// Tells those of this client whose turn has come, in their order, and watches for the others.
 async fn serve<E: EngineQueue>(me: &E, live: &Arc<E::Live>, node: &KeyNode) -> Carried<(), E> {
-    let mut waiting = me.holds.lock().waiting(node);
+    let mut waiting = me.own.lock().waiting(node);
     let mut failed = None;
     while !waiting.is_empty() {
         let sent = me.clock.now();
@@ -126,7 +126,7 @@ async fn serve<E: EngineQueue>(me: &E, live: &Arc<E::Live>, node: &KeyNode) -> C
         let mut is_settled = true;
         for child in &waiting {
             if listing.named(child.name()).is_none() {
-                me.holds.lock().forget(node, child);
+                me.own.lock().forget(node, child);
                 continue;
             }
             let permits = child.permits();
@@ -150,7 +150,7 @@ async fn serve<E: EngineQueue>(me: &E, live: &Arc<E::Live>, node: &KeyNode) -> C
         if is_settled {
             return Ok(());
         }
-        waiting = me.holds.lock().waiting(node);
+        waiting = me.own.lock().waiting(node);
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ async fn hand_over<E: EngineQueue>(
     listing: &ListingOf<E>,
     sent: Instant,
 ) -> Carried<(), E> {
-    let handed = me.holds.lock().hand_over(node, child, me.clock.now());
+    let handed = me.own.lock().hand_over(node, child, me.clock.now());
     let Some(handed) = handed else {
         return Ok(());
     };
@@ -177,7 +177,7 @@ async fn hand_over<E: EngineQueue>(
             Ok(None) => return Ok(()),
             Err(fault) => {
                 // Nobody was told. So it waits on, and is told by the next look.
-                me.holds.lock().take_back(node, child, &handed);
+                me.own.lock().take_back(node, child, &handed);
                 me.ends.notify_one();
                 return Err(fault);
             }

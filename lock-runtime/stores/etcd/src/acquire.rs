@@ -45,14 +45,14 @@ impl EtcdEngine {
         };
         let node = &asking.node;
         if let Some(before) = request.instead_of {
-            let ended = self.holds.lock().get(node, before).cloned();
+            let ended = self.own.lock().get(node, before).cloned();
             if let Some(ended) = ended {
                 let listing = self.create(live, asking, Some(&ended.child), false).await?;
-                return self.settle(live, asking, listing, false).await;
+                return self.decide(live, asking, listing, false).await;
             }
         }
         // Who waits asks each second. A reading costs the servers less.
-        let is_known = self.holds.lock().get(node, owner).is_some();
+        let is_known = self.own.lock().get(node, owner).is_some();
         if is_known {
             let listing = self.list(live, node).await?;
             if listing
@@ -60,21 +60,21 @@ impl EtcdEngine {
                 .next()
                 .is_some()
             {
-                return self.settle(live, asking, listing, true).await;
+                return self.decide(live, asking, listing, true).await;
             }
         }
         let (is_new, listing) = self.take(live, asking).await?;
         if is_new {
-            return self.settle(live, asking, listing, false).await;
+            return self.decide(live, asking, listing, false).await;
         }
         if listing.is_foreign {
             return Ok(Acquired::Conflict);
         }
         let permits = request.claim.permits;
         if listing.claimed(owner, permits).next().is_some() {
-            return self.settle(live, asking, listing, true).await;
+            return self.decide(live, asking, listing, true).await;
         }
-        self.holds.lock().remove(node, owner);
+        self.own.lock().remove(node, owner);
         let rank = listing.rank(permits, None);
         let holds = match rank.standing {
             ChildStanding::OtherKind => return Ok(Acquired::Conflict),
@@ -85,7 +85,7 @@ impl EtcdEngine {
             ChildStanding::Waits(_) => false,
         };
         let listing = self.create(live, asking, None, holds).await?;
-        self.settle(live, asking, listing, false).await
+        self.decide(live, asking, listing, false).await
     }
 
     /// Takes a lock of which there is nothing. False: there is something.
@@ -153,7 +153,7 @@ impl EtcdEngine {
             if made.succeeded {
                 (0..skipped).for_each(|_| made.skip());
                 if let Some(ended) = ended {
-                    self.holds.lock().forget(node, ended);
+                    self.own.lock().forget(node, ended);
                 }
             }
             return self.listing(node, &mut made, sent);
@@ -163,7 +163,7 @@ impl EtcdEngine {
 
     /// What the place of a request's key means, and what becomes of it. `was_there` is said of one
     /// that an earlier attempt has made.
-    async fn settle(
+    async fn decide(
         &self,
         live: &Arc<Live>,
         asking: &AskingRequest<'_>,
@@ -211,7 +211,7 @@ impl EtcdEngine {
         child: &Child,
         reply: Acquired,
     ) -> Carried<Acquired> {
-        self.holds.lock().forget(&asking.node, child);
+        self.own.lock().forget(&asking.node, child);
         self.delete(live, &asking.node, child, Some(&asking.flight))
             .await?;
         Ok(reply)
@@ -228,8 +228,8 @@ impl EtcdEngine {
         let (node, request) = (&asking.node, asking.request);
         let ends = self.clock.now() + request.lease;
         {
-            let mut holds = self.holds.lock();
-            match holds.same(node, child) {
+            let mut requests = self.own.lock();
+            match requests.same(node, child) {
                 Some(own) => {
                     // An earlier attempt may have moved it to another lease.
                     own.child = child.clone();
@@ -237,7 +237,7 @@ impl EtcdEngine {
                 }
                 None => {
                     let standing = OwnStanding::Holds(ends);
-                    holds.put(node, child.clone(), standing, OwnDetails::default());
+                    requests.put(node, child.clone(), standing, OwnDetails::default());
                 }
             }
         }

@@ -72,7 +72,7 @@ impl OrderedEngine for EtcdEngine {
     fn finish(&self, by: Instant) -> Finished<'_> {
         Box::pin(async move {
             self.burials.finish(by).await;
-            if self.holds.lock().all().any(|own| !own.standing.is_place()) {
+            if self.own.lock().all().any(|own| !own.standing.is_place()) {
                 return;
             }
             if let Some(live) = self.session.connecting.live_now() {
@@ -114,7 +114,7 @@ impl OrderedEngine for EtcdEngine {
 
     /// A lease is over, and all that was under it.
     fn forget_session(&self, lease: i64) {
-        self.holds.lock().retain(|own| own.child.lease != lease);
+        self.own.lock().retain(|own| own.child.lease != lease);
     }
 }
 

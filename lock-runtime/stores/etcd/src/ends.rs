@@ -40,7 +40,7 @@ impl EtcdEngine {
             EndedKey::Own(node, OwnRequest { child, .. }) => {
                 // After what its owner has asked for: that may have revived it.
                 let flight = Arc::new(live.begin(vec![child.owner]).await);
-                let is_back = self.holds.lock().same(node, child).is_some();
+                let is_back = self.own.lock().same(node, child).is_some();
                 if !is_back {
                     self.delete(&live, node, child, Some(&flight)).await?;
                 }

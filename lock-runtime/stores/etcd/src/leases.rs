@@ -18,8 +18,8 @@ use crate::trust::LeaseTrust;
 /// How much longer a lease is than the holds on it, at least: more than the time between two
 /// keep-alives, and the one percent that is not trusted.
 const SLACK: Duration = Duration::from_secs(4);
-/// A lease that nobody needs any more is kept for this long.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+/// A lease that nobody needs any more stays alive for this long.
+const UNNEEDED_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Lease {
@@ -162,7 +162,7 @@ impl ClientLeases {
         all.retain(|_, lease| {
             lease
                 .needed_until
-                .is_none_or(|needed| now < needed + KEPT_FOR)
+                .is_none_or(|needed| now < needed + UNNEEDED_FOR)
         });
         for lease in all.values_mut() {
             lease.asked.push(now);

@@ -33,12 +33,12 @@ impl EngineHolds for EtcdEngine {
         let (node, flight) = self.begin(on, claim).await?;
         let listing = self.list(live, &node).await?;
         let Some(child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
-            self.holds.lock().remove(&node, claim.owner);
+            self.own.lock().remove(&node, claim.owner);
             return Ok(Released::NotHeld);
         };
         let held = listing.is_holding(&child);
         let deleted = self.delete(live, &node, &child, Some(&flight)).await?;
-        self.holds.lock().remove(&node, claim.owner);
+        self.own.lock().remove(&node, claim.owner);
         Ok(Released::of(deleted && held))
     }
 
@@ -74,7 +74,7 @@ impl EngineHolds for EtcdEngine {
             renewed[wish.at] = match is_there {
                 true => self.prolong(wish, asked),
                 false => {
-                    self.holds.lock().forget(&wish.node, &wish.child);
+                    self.own.lock().forget(&wish.node, &wish.child);
                     Renewed::Gone
                 }
             };
@@ -93,7 +93,7 @@ impl EngineHolds for EtcdEngine {
             return Ok(Fenced::Gone);
         };
         if listing.named(&own.child.name).is_none() {
-            self.holds.lock().forget(&node, &own.child);
+            self.own.lock().forget(&node, &own.child);
             return Ok(Fenced::Gone);
         }
         let is_shared = claim.permits.is_some();
@@ -135,7 +135,7 @@ impl EngineHolds for EtcdEngine {
         };
         let Some(mut part) = child.permits.filter(|part| part.count > permits) else {
             // As the servers have it: an earlier answer may have been lost.
-            if let Some(own) = self.holds.lock().same(&node, &child) {
+            if let Some(own) = self.own.lock().same(&node, &child) {
                 own.child = child;
             }
             return Ok(Released::Released);
@@ -145,7 +145,7 @@ impl EngineHolds for EtcdEngine {
         let lease = child.lease;
         let written = self.rewrite(live, &node, &child, lease, &flight).await?;
         if written.is_some()
-            && let Some(own) = self.holds.lock().get(&node, child.owner)
+            && let Some(own) = self.own.lock().get(&node, child.owner)
         {
             own.child = child;
         }
@@ -156,8 +156,8 @@ impl EngineHolds for EtcdEngine {
 impl EtcdEngine {
     /// The hold of this claim, as far as this client knows.
     fn held(&self, node: &KeyNode, claim: &Claim) -> Option<Own> {
-        let mut holds = self.holds.lock();
-        holds.held(node, claim, self.clock.now()).cloned()
+        let mut requests = self.own.lock();
+        requests.held(node, claim, self.clock.now()).cloned()
     }
 
     async fn begin(
@@ -189,15 +189,15 @@ impl EtcdEngine {
             true => self.delete(live, &node, &child, Some(&flight)).await?,
             false => self.keep(live, &node, &child, request, &flight).await?,
         };
-        self.holds.lock().forget(&node, &child);
+        self.own.lock().forget(&node, &child);
         Ok(Released::of(ended || was_sent))
     }
 
     /// Notes that the end of a hold is sent. True if it was before, over another connection, and
     /// nobody else can have ended it.
     fn note_end(&self, node: &KeyNode, child: &Child) -> bool {
-        let mut holds = self.holds.lock();
-        let Some(own) = holds.same(node, child) else {
+        let mut requests = self.own.lock();
+        let Some(own) = requests.same(node, child) else {
             return false;
         };
         let was_sent = std::mem::replace(&mut own.details.end_sent, true);
@@ -225,9 +225,9 @@ impl EtcdEngine {
         let until = self.clock.now() + keep;
         let kept = live.txn(same, both, Vec::new(), Some(flight)).await?;
         if kept.succeeded {
-            let mut holds = self.holds.lock();
-            holds.keep(path, Some(until), kept.header.revision);
-            drop(holds);
+            let mut requests = self.own.lock();
+            requests.keep(path, Some(until), kept.header.revision);
+            drop(requests);
             self.ends.notify_one();
         }
         Ok(kept.succeeded)
@@ -264,7 +264,7 @@ impl EtcdEngine {
         let &Attempt { live, progress } = on;
         let flight = progress.begin(live, vec![wish.child.owner]).await?;
         // It may have become smaller meanwhile.
-        let own = self.holds.lock().same(&wish.node, &wish.child).cloned();
+        let own = self.own.lock().same(&wish.node, &wish.child).cloned();
         let Some(own) = own else {
             return Ok(false);
         };
@@ -276,8 +276,8 @@ impl EtcdEngine {
     fn prolong(&self, wish: &RenewalWish<'_>, asked: Instant) -> Renewed {
         let (now, lease) = (self.clock.now(), wish.renewal.lease);
         let carrier = {
-            let mut holds = self.holds.lock();
-            match holds.prolong(&wish.node, &wish.child, now, now + lease) {
+            let mut requests = self.own.lock();
+            match requests.prolong(&wish.node, &wish.child, now, now + lease) {
                 Some(own) => own.child.lease,
                 None => return Renewed::Gone,
             }

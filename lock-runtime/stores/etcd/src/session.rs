@@ -88,7 +88,7 @@ impl Session {
                 }
             };
             failures = 0;
-            self.carry(live).await;
+            self.run_until_lost(live).await;
         }
     }
 
@@ -215,8 +215,8 @@ impl Session {
         );
     }
 
-    /// Until this connection ends.
-    async fn carry(&self, BegunConnection { begin, has_ended }: BegunConnection) {
+    /// Runs this connection until it ends.
+    async fn run_until_lost(&self, BegunConnection { begin, has_ended }: BegunConnection) {
         let server = begin.server.clone();
         let (watches, mut wanted) = mpsc::unbounded_channel();
         let live = Arc::new(Live::new(begin, watches));

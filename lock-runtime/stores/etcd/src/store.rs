@@ -47,10 +47,10 @@ pub(crate) type Carried<T> = Result<T, Fault>;
 impl EtcdEngine {
     /// The leases that nothing is held on. A hold outlives its client, as its lease says.
     pub(crate) fn unheld(&self) -> Vec<i64> {
-        let holds = self.holds.lock();
+        let requests = self.own.lock();
         let mut all = self.session.leases.all();
         all.retain(|id| {
-            let mut own = holds.all();
+            let mut own = requests.all();
             !own.any(|own| own.child.lease == *id && !own.standing.is_place())
         });
         all
@@ -105,7 +105,7 @@ impl EtcdEngine {
 
     /// The lease of a child, as the servers have it: an answer about it may have been lost.
     pub(crate) fn note_lease(&self, node: &KeyNode, child: &Child, lease: i64) {
-        if let Some(own) = self.holds.lock().same(node, child) {
+        if let Some(own) = self.own.lock().same(node, child) {
             own.child.lease = lease;
         }
     }
@@ -220,7 +220,7 @@ impl EtcdEngine {
             return Err(Fault::Lost(gone(&live.server, "a lease is over")));
         };
         if !written.succeeded {
-            self.holds.lock().forget(node, child);
+            self.own.lock().forget(node, child);
             return Ok(None);
         }
         let term = written.header.raft_term;

@@ -140,7 +140,7 @@ impl EtcdEngine {
             match self.hold(live, asking, child, *source).await? {
                 None => {
                     for (asking, child) in all.iter().zip(children) {
-                        self.holds.lock().forget(&asking.node, child);
+                        self.own.lock().forget(&asking.node, child);
                         let flight = Some(&asking.flight);
                         self.delete(live, &asking.node, child, flight).await?;
                     }

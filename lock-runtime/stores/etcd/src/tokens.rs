@@ -76,8 +76,8 @@ impl EtcdEngine {
         let mut is_own = !is_shared;
         for _ in 0..TRIES {
             let child = {
-                let mut holds = self.holds.lock();
-                let Some(own) = holds.get(node, owner) else {
+                let mut requests = self.own.lock();
+                let Some(own) = requests.get(node, owner) else {
                     return Ok(None);
                 };
                 if is_own

@@ -40,8 +40,8 @@ pub(crate) struct LeaseTrust {
     until: Instant,
 }
 
-/// More keep-alives than this wait for no proof: the newest count.
-const KEPT: usize = 16;
+/// At most this many keep-alives wait for a proof: the newest count.
+const MOST_ANSWERED: usize = 16;
 
 impl LeaseTrust {
     /// The lease was granted. It was asked for at `sent`.
@@ -64,7 +64,7 @@ impl LeaseTrust {
 
     /// A keep-alive was answered, at `at`.
     pub(crate) fn answer(&mut self, sent: Instant, at: Instant, term: u64) {
-        if self.answered.len() == KEPT {
+        if self.answered.len() == MOST_ANSWERED {
             self.answered.pop_front();
         }
         self.answered.push_back(AnsweredBeat { sent, at, term });

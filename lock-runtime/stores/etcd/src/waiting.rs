@@ -26,7 +26,7 @@ impl EngineQueue for EtcdEngine {
             Obstacle::Child(name) => (node.child(name), false),
             Obstacle::Children => (node.below(), true),
         };
-        if self.holds.lock().watch(path.clone(), node) {
+        if self.own.lock().watch(path.clone(), node) {
             // Without the other end, the connection is gone, and the next one looks at all keys.
             let _ = live.watches.send(Watch {
                 path,

@@ -17,7 +17,7 @@ use crate::layouts::shedlock::greeting as shedlock;
 use crate::login_process::login_process;
 use crate::own_session::OwnSession;
 use crate::prepared::Prepared;
-use crate::route::Session;
+use crate::route::PgSession;
 use crate::statement::Statement;
 use crate::turns::Turns;
 use crate::url::Settings;
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     async fn greet(
-        session: Session,
+        session: PgSession,
         settings: &Settings,
         clock: &Clock,
     ) -> Result<Self, StoreError> {
@@ -234,8 +234,8 @@ impl Connection {
 }
 
 /// Carries the bytes of a session in the background, until what it gives is dropped.
-pub(crate) fn drive(session: Session, clock: &Clock) -> (Client, oneshot::Sender<()>, String) {
-    let Session {
+pub(crate) fn drive(session: PgSession, clock: &Clock) -> (Client, oneshot::Sender<()>, String) {
+    let PgSession {
         client,
         mut messages,
         server,

@@ -81,7 +81,7 @@ impl Store for PostgresStore {
 
     fn await_connection(&self, by: Instant) -> Asked<'_, ()> {
         // The attempt's own limit ends at the same moment, and its error says what it waited for.
-        Box::pin(async move { self.connection(by + MOMENT).await.map(drop) })
+        Box::pin(async move { self.pool.get(by + MOMENT).await.map(drop) })
     }
 
     fn is_connected(&self) -> bool {

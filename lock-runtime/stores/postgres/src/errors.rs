@@ -66,7 +66,7 @@ pub(crate) enum Effect {
     /// finds that out at its beginning.
     Gone,
     /// None: it took too long, as behind a crowd or an open `lock_check`. It may be sent again.
-    Kept,
+    RowLocked,
     /// Unknown: the connection is gone.
     Unknown,
 }
@@ -79,7 +79,7 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
     if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
         Effect::Repeat
     } else if matches!(code.code(), CONTENDED | CHECKED | CANCELED) {
-        Effect::Kept
+        Effect::RowLocked
     } else if is_of_class(code, &["08", "57", "58", "XX"]) {
         // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown

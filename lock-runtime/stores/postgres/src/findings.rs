@@ -20,7 +20,7 @@ const QUESTION: &str = "SELECT
 impl PostgresStore {
     async fn ask_server(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let clock = &self.pool.clock;
-        let connection = self.connection(by).await?;
+        let connection = self.pool.get(by).await?;
         let sent = clock.now();
         let statement = Statement::new(QUESTION, Vec::new());
         let rows = clock.by(by, connection.run(&statement, sent, self.late));

@@ -17,7 +17,7 @@ use crate::connection::{drive, until_closed};
 use crate::greeting::Greeting;
 use crate::news::{Hearer, News, channel};
 use crate::pool::Pool;
-use crate::route::{Route, Session};
+use crate::route::{PgSession, Route};
 use crate::statement::{Param, Statement};
 
 /// What a client tells itself.
@@ -171,7 +171,7 @@ impl Subscriber {
     async fn subscribe(&self) -> SubscriptionEnd {
         let connected = self.route.connect(&self.clock, greet).await;
         let (session, mut messages, server) = match connected {
-            Ok(Session {
+            Ok(PgSession {
                 client,
                 messages,
                 server,
@@ -325,8 +325,8 @@ fn pause_after(silences: u32) -> Duration {
 }
 
 /// A standby takes no `LISTEN`.
-async fn greet(mut session: Session) -> Result<Session, StoreError> {
-    let Session {
+async fn greet(mut session: PgSession) -> Result<PgSession, StoreError> {
+    let PgSession {
         client,
         messages,
         server,

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::connection::Connection;
 use crate::errors::of_old_credentials;
 use crate::news::Hearer;
-use crate::route::SLOW;
+use crate::route::CONNECT_SLOW_TEXT;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.
@@ -126,7 +126,7 @@ impl Pool {
             };
             if !matches!(self.clock.by(by, attempts.changed()).await, Some(Ok(()))) {
                 let text = match silent {
-                    0 => SLOW.to_owned(),
+                    0 => CONNECT_SLOW_TEXT.to_owned(),
                     _ => format!("{silent} connections wait for their last answer"),
                 };
                 return Err(self.error(StoreErrorKind::Timeout, &text));

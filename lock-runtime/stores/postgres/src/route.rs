@@ -15,11 +15,11 @@ use crate::identity::KnownIdentity;
 use crate::own_session::HeardAddresses;
 use crate::transport::{SessionMessages, Transport};
 
-pub(crate) const SLOW: &str = "connecting takes too long";
+pub(crate) const CONNECT_SLOW_TEXT: &str = "connecting takes too long";
 
 /// A host of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPlace {
+pub(crate) struct HostEntry {
     /// What certificates must name, and what people read.
     pub(crate) host: Host,
     /// Where it is, if the URL says that apart from its name.
@@ -27,7 +27,7 @@ pub(crate) struct HostPlace {
     pub(crate) port: u16,
 }
 
-impl fmt::Display for HostPlace {
+impl fmt::Display for HostEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Host::Tcp(host) if host.contains(':') => write!(f, "[{host}]:{}", self.port),
@@ -40,7 +40,7 @@ impl fmt::Display for HostPlace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    place: HostPlace,
+    entry: HostEntry,
     /// `None` for a socket of this machine.
     ip: Option<IpAddr>,
 }
@@ -48,15 +48,15 @@ pub(crate) struct Address {
 /// For people.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.place.fmt(f)?;
-        match (self.ip, &self.place.host) {
+        self.entry.fmt(f)?;
+        match (self.ip, &self.entry.host) {
             (Some(ip), Host::Tcp(host)) if *host != ip.to_string() => write!(f, " ({ip})"),
             _ => Ok(()),
         }
     }
 }
 
-pub(crate) struct Session {
+pub(crate) struct PgSession {
     pub(crate) client: Client,
     pub(crate) messages: SessionMessages,
     /// For people.
@@ -68,7 +68,7 @@ pub(crate) struct Session {
 /// Where to, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    pub(crate) places: Vec<HostPlace>,
+    pub(crate) hosts: Vec<HostEntry>,
     /// Without hosts.
     pub(crate) config: Config,
     pub(crate) transport: Transport,
@@ -86,7 +86,7 @@ impl Route {
     pub(crate) async fn connect<T, F>(
         &self,
         clock: &Clock,
-        greet: impl Fn(Session) -> F,
+        greet: impl Fn(PgSession) -> F,
     ) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -101,8 +101,10 @@ impl Route {
             };
             let greeted = clock.by(clock.now() + self.limit, greeted);
             async move {
-                let slow = || StoreError::new(StoreErrorKind::Timeout, format!("{server}: {SLOW}"));
-                greeted.await.unwrap_or_else(|| Err(slow()))
+                greeted.await.unwrap_or_else(|| {
+                    let text = format!("{server}: {CONNECT_SLOW_TEXT}");
+                    Err(StoreError::new(StoreErrorKind::Timeout, text))
+                })
             }
         };
         let connected = self
@@ -118,14 +120,14 @@ impl Route {
 
     /// Whether there may be several servers.
     pub(crate) fn is_list(&self) -> bool {
-        self.places.len() > 1
+        self.hosts.len() > 1
     }
 
     /// Of all hosts, in their order; and the errors of those that have none.
     async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<StoreError>) {
         // A name that can't be resolved keeps the others waiting as short as a silent host does.
         let by = clock.now() + self.limit / 4;
-        addresses_of(&self.places, clock, by, resolve).await
+        addresses_of(&self.hosts, clock, by, resolve).await
     }
 
     /// The provider has a time limit of its own.
@@ -159,20 +161,20 @@ impl Route {
         address: Address,
         mut config: Config,
         renew_at: Option<Instant>,
-    ) -> Result<Session, StoreError> {
+    ) -> Result<PgSession, StoreError> {
         let server = address.to_string();
-        match &address.place.host {
+        match &address.entry.host {
             Host::Tcp(host) => config.host(host),
             #[cfg(unix)]
             Host::Unix(path) => config.host_path(path),
         };
-        config.port(address.place.port);
+        config.port(address.entry.port);
         if let Some(ip) = address.ip {
             config.hostaddr(ip);
         }
         let connected = self.transport.connect(&config).await;
         let (client, messages) = connected.map_err(|error| of_postgres(&error, &server))?;
-        Ok(Session {
+        Ok(PgSession {
             client,
             messages,
             server,
@@ -184,44 +186,44 @@ impl Route {
 /// All names are looked up beside each other, so that one whose name server is silent leaves the
 /// others their time.
 async fn addresses_of<'p, L>(
-    places: &'p [HostPlace],
+    hosts: &'p [HostEntry],
     clock: &Clock,
     by: Instant,
-    look_up: impl Fn(&'p HostPlace) -> L,
+    look_up: impl Fn(&'p HostEntry) -> L,
 ) -> (Vec<Address>, Vec<StoreError>)
 where
     L: Future<Output = std::io::Result<Vec<Address>>>,
 {
-    let found = join_all(places.iter().map(|place| clock.by(by, look_up(place)))).await;
+    let found = join_all(hosts.iter().map(|entry| clock.by(by, look_up(entry)))).await;
     let (mut addresses, mut errors) = (Vec::new(), Vec::new());
-    for (place, found) in places.iter().zip(found) {
+    for (entry, found) in hosts.iter().zip(found) {
         match found {
             Some(Ok(found)) => addresses.extend(found),
-            Some(Err(error)) => errors.push(unresolved(place, &error.to_string())),
-            None => errors.push(unresolved(place, "its name server does not answer")),
+            Some(Err(error)) => errors.push(unresolved(entry, &error.to_string())),
+            None => errors.push(unresolved(entry, "its name server does not answer")),
         }
     }
     (addresses, errors)
 }
 
-async fn resolve(place: &HostPlace) -> std::io::Result<Vec<Address>> {
+async fn resolve(entry: &HostEntry) -> std::io::Result<Vec<Address>> {
     let of = |ip| Address {
-        place: place.clone(),
+        entry: entry.clone(),
         ip,
     };
-    Ok(match (&place.host, place.at) {
+    Ok(match (&entry.host, entry.at) {
         (_, Some(ip)) => vec![of(Some(ip))],
         #[cfg(unix)]
         (Host::Unix(_), None) => vec![of(None)],
         (Host::Tcp(host), None) => {
-            let found = tokio::net::lookup_host((&**host, place.port)).await?;
+            let found = tokio::net::lookup_host((&**host, entry.port)).await?;
             found.map(|at| of(Some(SocketAddr::ip(&at)))).collect()
         }
     })
 }
 
-fn unresolved(place: &HostPlace, why: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, format!("{place}: {why}"))
+fn unresolved(entry: &HostEntry, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{entry}: {why}"))
 }
 
 #[cfg(test)]
@@ -233,24 +235,24 @@ mod tests {
     #[tokio::test]
     async fn a_name_whose_lookup_hangs_leaves_the_others_their_time() {
         let clock = Clock::new(Handle::current());
-        let places = ["silent", "good"].map(|host| HostPlace {
+        let hosts = ["silent", "good"].map(|host| HostEntry {
             host: Host::Tcp(host.to_owned()),
             at: None,
             port: 5432,
         });
-        let look_up = async |place: &HostPlace| {
-            if place == &places[0] {
+        let look_up = async |entry: &HostEntry| {
+            if entry == &hosts[0] {
                 std::future::pending::<()>().await;
             }
             tokio::task::yield_now().await;
-            let (place, ip) = (place.clone(), None);
-            Ok(vec![Address { place, ip }])
+            let (entry, ip) = (entry.clone(), None);
+            Ok(vec![Address { entry, ip }])
         };
         let by = clock.now() + Duration::from_millis(100);
-        let (found, errors) = addresses_of(&places, &clock, by, look_up).await;
+        let (found, errors) = addresses_of(&hosts, &clock, by, look_up).await;
         assert_eq!(
-            found.iter().map(|one| &one.place).collect::<Vec<_>>(),
-            [&places[1]]
+            found.iter().map(|one| &one.entry).collect::<Vec<_>>(),
+            [&hosts[1]]
         );
         let said = errors.iter().map(ToString::to_string).collect::<String>();
         assert!(

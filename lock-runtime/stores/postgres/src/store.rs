@@ -24,10 +24,10 @@ use crate::together::Together;
 /// How long after its time limit a statement may still begin: clocks drift, and a server is slow.
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
-/// The pause before a statement that could not get at a row is repeated.
-const KEPT_PAUSE: Duration = Duration::from_millis(20);
+/// The pause before a statement is repeated that met a locked row.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 /// The least time that must be left for a repeat.
-pub(crate) const KEPT_TRY: Duration = Duration::from_millis(100);
+pub(crate) const LOCKED_TRY: Duration = Duration::from_millis(100);
 
 /// A client's handle.
 pub(crate) struct PostgresStore {
@@ -78,18 +78,18 @@ impl PostgresStore {
     ) -> Replied<T> {
         let clock = &self.pool.clock;
         let began = clock.now();
-        let mut kept = None;
+        let mut last_locked = None;
         loop {
             let sent = match self.send_statement(&statement, by).await {
                 Ok(sent) => sent,
-                Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
+                Err(error) => return Err(Failure::without_effect(last_locked.unwrap_or(error))),
             };
             let connection = &sent.connection;
             let unknown = |error| Failure::unknown(error, LINK).until(sent.until);
-            let told = |error: &Error| of_postgres(error, self.server());
-            let error = match sent.rows {
+            let describe = |error: &Error| of_postgres(error, self.server());
+            let failed = match sent.rows {
                 None => {
-                    return Err(unknown(kept.unwrap_or_else(|| {
+                    return Err(unknown(last_locked.unwrap_or_else(|| {
                         self.pool.doubt(connection);
                         self.silence()
                     })));
@@ -97,28 +97,28 @@ impl PostgresStore {
                 Some(Err(error)) => error,
                 // If they can't be read, it was carried out, and what came of it can't be told.
                 Some(Ok(rows)) => {
-                    let value = read(&rows).map_err(|error| unknown(told(&error)))?;
+                    let value = read(&rows).map_err(|error| unknown(describe(&error)))?;
                     return Ok(Answer::new(value, LINK));
                 }
             };
-            let told = told(&error);
-            match effect_of(&error) {
+            let error = describe(&failed);
+            match effect_of(&failed) {
                 Effect::Repeat if clock.now() < by => {}
                 // Over a new session, which sees what is there before it is used.
                 Effect::Gone if connection.since() < began => self.pool.retire_all(),
-                Effect::Kept if statement.is_repeated && clock.now() + KEPT_TRY <= by => {
-                    kept = Some(told);
-                    clock.sleep_until(clock.now() + KEPT_PAUSE).await;
+                Effect::RowLocked if statement.is_repeated && clock.now() + LOCKED_TRY <= by => {
+                    last_locked = Some(error);
+                    clock.sleep_until(clock.now() + LOCKED_PAUSE).await;
                 }
                 Effect::Unknown => {
                     connection.retire();
-                    return Err(unknown(told));
+                    return Err(unknown(error));
                 }
                 _ => {
-                    if is_over(&error) {
+                    if is_over(&failed) {
                         connection.retire();
                     }
-                    return Err(Failure::without_effect(told));
+                    return Err(Failure::without_effect(error));
                 }
             }
         }
@@ -173,18 +173,18 @@ impl PostgresStore {
         let hints = notification(&News::granted(others))?;
         let (pool, late) = (Arc::clone(&self.pool), self.late);
         let by = pool.clock.now() + self.command_timeout;
-        let (done, told) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         self.pool.clock.spawn(async move {
             let _ = pool.clock.by(by, send(&pool, &hints, by, late)).await;
             let _ = done.send(());
         });
-        Some(told)
+        Some(ended)
     }
 
     /// Notifies, and waits until it is done: the program may end after this.
     pub(crate) async fn notify_granted_now(&self, granted: Vec<GrantNews>, by: Instant) {
-        if let Some(told) = self.notify_granted(granted) {
-            let _ = self.pool.clock.by(by, told).await;
+        if let Some(ended) = self.notify_granted(granted) {
+            let _ = self.pool.clock.by(by, ended).await;
         }
     }
 
@@ -233,18 +233,14 @@ impl PostgresStore {
             };
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
-                let told = read_first_row(|row| row.grants(), Vec::new)(&rows)?;
-                if let Some(hints) = notification(&News::granted(told)) {
+                let granted = read_first_row(|row| row.grants(), Vec::new)(&rows)?;
+                if let Some(hints) = notification(&News::granted(granted)) {
                     connection.run(&hints, clock.now(), late).await?;
                 }
                 Ok::<_, tokio_postgres::Error>(())
             };
             let _ = clock.by(by, leaves).await;
         });
-    }
-
-    pub(crate) async fn connection(&self, by: Instant) -> Result<Arc<Connection>, StoreError> {
-        self.pool.get(by).await
     }
 }
 

@@ -11,7 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use crate::access::{apply, certificates};
-use crate::route::{HostPlace, Route};
+use crate::route::{HostEntry, Route};
 use crate::transport::{Certificates, Transport};
 use crate::url_options::{
     OPTIONS, connect_timeout, expect_no_lot, expect_once, expect_writing, number, seconds, unknown,
@@ -105,7 +105,7 @@ pub(crate) fn read(
     let is_given = |name: &str| rest.iter().any(|option| option.starts_with(name));
     let idle = (!is_given("keepalives_idle=")).then_some(IDLE);
     let route = Route {
-        places: places(&read)?,
+        hosts: host_entries(&read)?,
         config: config(&read, access, idle, &transport, name)?,
         provider: access.provider.clone(),
         transport,
@@ -114,7 +114,7 @@ pub(crate) fn read(
         heard: Arc::default(),
         staggered: Arc::default(),
     };
-    let names: Vec<String> = route.places.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = route.hosts.iter().map(ToString::to_string).collect();
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
         listen: match listen.as_deref() {
@@ -224,7 +224,7 @@ fn hosts(read: &Config) -> Result<Vec<Host>, ConfigError> {
 }
 
 /// The hosts of the URL, in their order.
-fn places(read: &Config) -> Result<Vec<HostPlace>, ConfigError> {
+fn host_entries(read: &Config) -> Result<Vec<HostEntry>, ConfigError> {
     let (hosts, addresses) = (hosts(read)?, read.get_hostaddrs());
     let ports = read.get_ports();
     let count = hosts.len().max(addresses.len());
@@ -240,16 +240,16 @@ fn places(read: &Config) -> Result<Vec<HostPlace>, ConfigError> {
              others",
         ));
     }
-    let place = |at: usize| {
+    let entry = |at: usize| {
         let address = addresses.get(at).copied();
         let host = hosts.get(at).cloned();
-        Some(HostPlace {
+        Some(HostEntry {
             host: host.or_else(|| address.map(|address| Host::Tcp(address.to_string())))?,
             at: address,
             port: *ports.get(at).or(ports.first()).unwrap_or(&5432),
         })
     };
-    Ok((0..count).filter_map(place).collect())
+    Ok((0..count).filter_map(entry).collect())
 }
 
 /// What all connections have in common.
@@ -289,28 +289,28 @@ fn config(
 
 /// The route to the same server at other addresses: `host:port,host:port`.
 fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
-    let place = |address: &str| {
+    let entry = |address: &str| {
         let (host, port) = address.rsplit_once(':')?;
         let of_brackets = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
         let is_plain = !host.is_empty() && !host.contains(':');
         let host = of_brackets.or_else(|| is_plain.then_some(host))?;
-        Some(HostPlace {
+        Some(HostEntry {
             host: Host::Tcp(host.to_owned()),
             at: None,
             port: port.parse().ok()?,
         })
     };
-    let places: Option<Vec<HostPlace>> = addresses.split(',').map(place).collect();
-    let places = places.ok_or_else(|| {
+    let hosts: Option<Vec<HostEntry>> = addresses.split(',').map(entry).collect();
+    let hosts = hosts.ok_or_else(|| {
         ConfigError::new(
             "`listen` in the store's URL is neither `off` nor `host:port`, as \
              `db.example:5432` or `[::1]:5432`",
         )
     })?;
     Ok(Route {
-        places,
+        hosts,
         known: Arc::default(),
         staggered: Arc::default(),
         ..route.clone()
@@ -390,10 +390,10 @@ mod tests {
             ),
         ] {
             let settings = settings(url);
-            let places = settings.listen.unwrap().places;
-            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
+            let hosts = settings.listen.unwrap().hosts;
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             assert_eq!(
-                (&*settings.server, &*places.join(",")),
+                (&*settings.server, &*hosts.join(",")),
                 (server, listen),
                 "{url}"
             );

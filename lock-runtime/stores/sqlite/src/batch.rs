@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use lock_store::{ClientId, Failure, Link, StoreError};
 
 use crate::client_folder::Folder;
+use crate::client_row::ClientRow;
 use crate::database::Database;
 use crate::errors::{busy, is_unknown, of_io, of_sqlite, replaced};
 use crate::files::NotBegun;
@@ -14,7 +15,6 @@ use crate::machine;
 use crate::mail::Mail;
 use crate::mailbox::{Hearer, LINK, Sender};
 use crate::schema::expect_version;
-use crate::session::Session;
 use crate::step::{After, Other, Step};
 use crate::sweep::Sweeps;
 
@@ -22,7 +22,7 @@ use crate::sweep::Sweeps;
 pub(crate) struct Opened {
     database: Database,
     pub(crate) folder: Folder,
-    session: Session,
+    client_row: ClientRow,
     sender: Sender,
     sweeps: Sweeps,
     /// The last change when the transaction began, and how many rows this connection had changed.
@@ -50,12 +50,12 @@ impl Opened {
         hearer: Hearer,
     ) -> Result<Self, StoreError> {
         let folder = Folder::beside(&database.path);
-        let (session, after) = Session::enter(&mut database, &folder, client)?;
+        let (client_row, after) = ClientRow::enter(&mut database, &folder, client)?;
         let opened = Self {
             sender: Sender::new(folder.clone(), hearer),
             database,
             folder,
-            session,
+            client_row,
             sweeps: Sweeps::default(),
             begun: (0, 0),
             seen: None,
@@ -72,7 +72,7 @@ impl Opened {
 
     /// A socket of this client's own.
     pub(crate) fn bind(&self) -> std::io::Result<UnixDatagram> {
-        self.folder.bind(&self.session.own)
+        self.folder.bind(&self.client_row.own)
     }
 
     /// True if there is work although nobody has asked for anything: its files are gone, or it is
@@ -175,7 +175,7 @@ impl Opened {
         let Database {
             connection, path, ..
         } = &self.database;
-        let known = self.session.is_known(connection);
+        let known = self.client_row.is_known(connection);
         match known.map_err(|error| self.failed(&error))? {
             true => expect_version(connection, path).map(|()| true),
             false => Ok(false),
@@ -207,7 +207,7 @@ impl Opened {
         // Read under the lock: transactions follow each other in time.
         let now = machine::boot_nanos()?;
         let mut step = self
-            .session
+            .client_row
             .step(&self.database.connection, &self.folder, now);
         Ok(run(jobs, &mut step, &mut self.sweeps).map(|()| step.after))
     }
@@ -241,15 +241,15 @@ impl Opened {
         let Self {
             mut database,
             folder,
-            session,
+            client_row,
             sender,
             ..
         } = self;
-        match end(&mut database, &folder, &session) {
+        match end(&mut database, &folder, &client_row) {
             Ok(mails) => {
                 database.close();
                 sender.send(mails);
-                folder.leave(session.own);
+                folder.leave(client_row.own);
             }
             // Its file stays, so that others can find out.
             Err(error) => tracing::debug!(%error, "a client's rows are left to others"),
@@ -261,15 +261,15 @@ impl Opened {
 fn end(
     database: &mut Database,
     folder: &Folder,
-    session: &Session,
+    client_row: &ClientRow,
 ) -> Result<Vec<Mail>, StoreError> {
     // Rolled back when it is closed.
     database.begin_patiently()?;
     expect_version(&database.connection, &database.path)?;
     let now = machine::boot_nanos().map_err(|error| of_io(&error, &database.path))?;
-    let mut step = session.step(&database.connection, folder, now);
+    let mut step = client_row.step(&database.connection, folder, now);
     let ended = step
-        .bury(session.id)
+        .bury(client_row.id)
         .and_then(|()| hand_over_freed(&mut step));
     let mails = step.after.mails;
     let ended = ended.and_then(|()| database.commit());

@@ -15,6 +15,7 @@
 
 mod batch;
 mod client_folder;
+mod client_row;
 mod contract;
 mod database;
 mod errors;
@@ -31,7 +32,6 @@ mod mailbox;
 mod open;
 mod rate;
 mod schema;
-mod session;
 mod step;
 mod store;
 mod sweep;

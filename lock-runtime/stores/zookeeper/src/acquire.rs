@@ -15,8 +15,8 @@ use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue}
 
 use crate::connection::Live;
 use crate::errors::{Fault, code};
-use crate::holds::{Own, OwnDetails};
 use crate::names::Child;
+use crate::own_children::{Own, OwnDetails};
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, NodeKind, NodeRequest};
@@ -57,7 +57,7 @@ impl ZooKeeperEngine {
         let is_first = known.is_none() && !progress.has_sent();
         if is_first && self.is_likely_free(node, request, asked.sent) {
             let (child, listing) = self.create(on, node, request).await?;
-            return self.settle(asked, child, listing, false).await;
+            return self.decide(asked, child, listing, false).await;
         }
         let listing = match known {
             Some(_) => self.list(live, node).await?,
@@ -70,15 +70,15 @@ impl ZooKeeperEngine {
             match listing.named(&own.child.name) {
                 Some(child) => {
                     let child = (child.clone(), own.details.czxid);
-                    return self.settle(asked, child, listing, true).await;
+                    return self.decide(asked, child, listing, true).await;
                 }
-                None => self.holds.lock().forget(node, &own.child),
+                None => self.own.lock().forget(node, &own.child),
             }
         }
         let found = self.find(live, node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
             let child = (child, Some(stat.czxid));
-            return self.settle(asked, child, listing, true).await;
+            return self.decide(asked, child, listing, true).await;
         }
         let rank = listing.rank(request.claim.permits, None);
         let is_hopeless = match rank.standing {
@@ -91,13 +91,13 @@ impl ZooKeeperEngine {
             return Ok(rank.busy(false));
         }
         let (child, listing) = self.create(on, node, request).await?;
-        self.settle(asked, child, listing, false).await
+        self.decide(asked, child, listing, false).await
     }
 
     /// The child of this owner, if there is one.
     fn known(&self, live: &Arc<Live>, node: &KeyNode, owner: Owner) -> Option<Own> {
-        let mut holds = self.holds.lock();
-        let own = holds.get(node, owner).cloned();
+        let mut requests = self.own.lock();
+        let own = requests.get(node, owner).cloned();
         own.filter(|own| own.details.session == live.session)
     }
 
@@ -135,7 +135,7 @@ impl ZooKeeperEngine {
                 let listed = live.send(wire::children(&node.path, false));
                 match made.reply().await?.read(wire::parts)?.pop() {
                     Some(wire::MultiPart::Created(path)) => {
-                        self.holds.lock().forget(node, &before);
+                        self.own.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
                         (path, None, listing)
                     }
@@ -184,7 +184,7 @@ impl ZooKeeperEngine {
 
     /// What the place of a request's child means, and what becomes of it. `was_there` is said of
     /// one that an earlier attempt has made.
-    async fn settle(
+    async fn decide(
         &self,
         asked: &AskedLock<'_>,
         made: MadeChild,
@@ -248,7 +248,7 @@ impl ZooKeeperEngine {
             }
             listing = self.list(live, node).await?;
             if listing.named(&child.name).is_none() {
-                self.holds.lock().forget(node, child);
+                self.own.lock().forget(node, child);
                 return Ok(rank.busy(false));
             }
         }
@@ -276,7 +276,7 @@ impl ZooKeeperEngine {
         if !first.is_before(&child) {
             return Ok(Some((child, czxid)));
         }
-        self.holds.lock().forget(node, &child);
+        self.own.lock().forget(node, &child);
         self.delete(live, &node.child(&child.name)).await?;
         Ok(Some((first, Some(stat.czxid))))
     }
@@ -296,7 +296,7 @@ impl ZooKeeperEngine {
         child: &Child,
         reply: Acquired,
     ) -> Carried<Acquired> {
-        self.holds.lock().forget(&asked.node, child);
+        self.own.lock().forget(&asked.node, child);
         self.delete(asked.live, &asked.node.child(&child.name))
             .await?;
         Ok(reply)
@@ -312,8 +312,8 @@ impl ZooKeeperEngine {
         let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
         let ends = self.clock.now() + request.lease;
         {
-            let mut holds = self.holds.lock();
-            let is_there = match holds.same(node, child) {
+            let mut requests = self.own.lock();
+            let is_there = match requests.same(node, child) {
                 Some(own) => {
                     if own.standing.is_place() {
                         self.signal(live, node, child);
@@ -327,7 +327,7 @@ impl ZooKeeperEngine {
                         self.signal(live, node, child);
                     }
                     let details = OwnDetails::new(live.session, *czxid);
-                    holds.put(node, child.clone(), OwnStanding::Holds(ends), details)
+                    requests.put(node, child.clone(), OwnStanding::Holds(ends), details)
                 }
             };
             if !is_there {

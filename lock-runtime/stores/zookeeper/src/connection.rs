@@ -165,7 +165,7 @@ impl<'c> Connection<'c> {
     }
 
     /// Carries requests and replies until the connection ends. Then nobody's reply has come.
-    pub(crate) async fn carry(
+    pub(crate) async fn run_until_lost(
         &self,
         read: ReadHalf,
         write: WriteHalf,

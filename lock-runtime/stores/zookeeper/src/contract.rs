@@ -12,8 +12,8 @@ use lock_store::{
 use crate::connection::Live;
 use crate::errors::of_code;
 use crate::given_up::GivenUp;
-use crate::holds::OwnDetails;
 use crate::names::{self, Child, NodeLayout};
+use crate::own_children::OwnDetails;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, Stat};
@@ -109,8 +109,8 @@ impl OrderedEngine for ZooKeeperEngine {
     }
 
     fn forget_session(&self, number: i64) {
-        let mut holds = self.holds.lock();
-        holds.retain(|own| own.details.session != number);
+        let mut requests = self.own.lock();
+        requests.retain(|own| own.details.session != number);
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lock_store::ordered::{EndedRequest, EngineEnds, KeyNode};
 
-use crate::holds::{EndedChild, paths_of, take_ended};
 use crate::names::Child;
+use crate::own_children::{EndedChild, paths_of, take_ended};
 use crate::store::ZooKeeperEngine;
 use crate::wire;
 
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 impl EngineEnds for ZooKeeperEngine {
     fn take_ended(&self) -> Vec<EndedChild> {
-        take_ended(&mut self.holds.lock(), self.clock.now())
+        take_ended(&mut self.own.lock(), self.clock.now())
     }
 
     fn bury(self: &Arc<Self>, ended: EndedChild) {
@@ -49,7 +49,7 @@ impl ZooKeeperEngine {
             }
         };
         self.burials.repeat(attempt, move || {
-            buried.holds.lock().forget_buried(&forgotten);
+            buried.own.lock().forget_buried(&forgotten);
         });
     }
 
@@ -57,26 +57,26 @@ impl ZooKeeperEngine {
     pub(crate) fn note_kept(&self, node: &KeyNode, children: &[Child]) {
         for child in children.iter().filter(|child| child.kept) {
             let path = node.child(&child.name);
-            if self.holds.lock().is_kept(&path) {
+            if self.own.lock().is_kept(&path) {
                 continue;
             }
             let Some(me) = self.me.upgrade() else {
                 return;
             };
             let seen = self.clock.now();
-            self.holds.lock().keep(path.clone(), None, 0);
+            self.own.lock().keep(path.clone(), None, 0);
             self.clock.spawn(async move {
                 let by = me.clock.now() + LIMIT;
                 let Ok(live) = me.session.connecting.live(by).await else {
-                    me.holds.lock().unkeep(&path);
+                    me.own.lock().unkeep(&path);
                     return;
                 };
                 let found = me.clock.by(by, live.send(wire::data(&path, false)).reply());
                 let data = found.await.and_then(Result::ok);
                 let data = data.and_then(|reply| reply.read(wire::found_data).ok());
                 match data.and_then(|(data, _)| keep_in(&data)) {
-                    Some(keep) => me.holds.lock().keep(path, Some(seen + keep), 0),
-                    None => me.holds.lock().unkeep(&path),
+                    Some(keep) => me.own.lock().keep(path, Some(seen + keep), 0),
+                    None => me.own.lock().unkeep(&path),
                 }
                 me.ends.notify_one();
             });

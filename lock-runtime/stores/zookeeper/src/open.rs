@@ -36,8 +36,8 @@ pub fn open(
         clock: context.clock.clone(),
         members: SessionMembers::new(settings.hosts.clone(), context.client, limit),
     };
-    let holds = Arc::clone(&common.holds);
-    let session = Arc::new(Session::new(dialer, context.listener, sender, holds));
+    let own = Arc::clone(&common.own);
+    let session = Arc::new(Session::new(dialer, context.listener, sender, own));
     context.clock.spawn(Arc::clone(&session).run());
     let engine = Arc::new_cyclic(|me| ZooKeeperEngine {
         common,

@@ -11,8 +11,8 @@ use lock_store::{
 use crate::connection::{Live, SentRequest};
 use crate::ends::kept_data;
 use crate::errors::{Fault, code};
-use crate::holds::Own;
 use crate::names::{Child, NodeLayout};
+use crate::own_children::Own;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine, is_there};
 use crate::wire::{self, MultiPart, NodeKind};
@@ -61,7 +61,7 @@ impl EngineHolds for ZooKeeperEngine {
             let deleted = self.delete(live, &node.child(&child.name)).await?;
             ended |= deleted && listing.is_holding(child);
         }
-        self.holds.lock().remove(&node, owner);
+        self.own.lock().remove(&node, owner);
         Ok(Released::of(ended))
     }
 
@@ -149,8 +149,8 @@ impl EngineHolds for ZooKeeperEngine {
 impl ZooKeeperEngine {
     /// The hold of this claim, as far as this client knows.
     fn held(&self, live: &Arc<Live>, node: &KeyNode, claim: &Claim) -> Option<Own> {
-        let mut holds = self.holds.lock();
-        let own = holds.held(node, claim, self.clock.now()).cloned();
+        let mut requests = self.own.lock();
+        let own = requests.held(node, claim, self.clock.now()).cloned();
         own.filter(|own| own.details.session == live.session)
     }
 
@@ -178,7 +178,7 @@ impl ZooKeeperEngine {
                 let stays = wire::create(kept, &data, self.acl(), NodeKind::Persistent);
                 // It takes the place of an earlier one. If that has gone, nothing of this is done.
                 let name = layout.without_place(child.owner, child.permits, true);
-                let before = self.holds.lock().unkeep_all(&node.child(&name));
+                let before = self.own.lock().unkeep_all(&node.child(&name));
                 let mut all = vec![wire::delete(&path)];
                 all.extend(before.iter().map(|path| wire::delete(path)));
                 all.push(stays);
@@ -210,13 +210,13 @@ impl ZooKeeperEngine {
                     stays = is_there(live.send(wire::exists(&kept)).reply().await)?;
                 }
                 if stays {
-                    self.holds.lock().keep(kept, Some(until), 0);
+                    self.own.lock().keep(kept, Some(until), 0);
                     self.ends.notify_one();
                 }
                 stays
             }
         };
-        self.holds.lock().forget(&end.node, &end.child);
+        self.own.lock().forget(&end.node, &end.child);
         Ok(ended)
     }
 
@@ -226,8 +226,8 @@ impl ZooKeeperEngine {
         let node = self.node(&request.claim.key);
         let listing = self.list_all_done(live, &node).await?;
         let known = {
-            let mut holds = self.holds.lock();
-            let own = holds.get(&node, request.claim.owner);
+            let mut requests = self.own.lock();
+            let own = requests.get(&node, request.claim.owner);
             own.map(|own| own.child.name.clone())
         };
         let Claim { owner, permits, .. } = request.claim;
@@ -238,7 +238,7 @@ impl ZooKeeperEngine {
         let ended = self.end(live, end).await?;
         for child in others {
             self.delete(live, &node.child(&child.name)).await?;
-            self.holds.lock().forget(&node, &child);
+            self.own.lock().forget(&node, &child);
         }
         Ok(ended)
     }
@@ -256,15 +256,15 @@ impl ZooKeeperEngine {
         let found = self
             .find(live, node, listing, claim.owner, claim.permits)
             .await?;
-        let mut holds = self.holds.lock();
-        match (found, holds.get(node, claim.owner)) {
+        let mut requests = self.own.lock();
+        match (found, requests.get(node, claim.owner)) {
             (Some((child, _)), Some(own)) if own.child.name == before.name => {
                 own.child = child.clone();
                 own.details.renaming = None;
                 Ok(Some(child))
             }
             _ => {
-                holds.forget(node, before);
+                requests.forget(node, before);
                 Ok(None)
             }
         }
@@ -280,11 +280,11 @@ impl ZooKeeperEngine {
     ) -> Renewed {
         let now = self.clock.now();
         let ends = now + renewal.lease;
-        let mut holds = self.holds.lock();
-        if holds.prolong(node, child, now, ends).is_none() {
+        let mut requests = self.own.lock();
+        if requests.prolong(node, child, now, ends).is_none() {
             return Renewed::Gone;
         }
-        drop(holds);
+        drop(requests);
         self.ends.notify_one();
         let until = live.trusted_until();
         match until < asked + trusted(renewal.lease) {
@@ -331,8 +331,8 @@ impl ZooKeeperEngine {
         let smaller = wire::create(&after, b"", self.acl(), NodeKind::Ephemeral);
         let both = wire::multi(&[wire::delete(&before), smaller]);
         let sent = {
-            let mut holds = self.holds.lock();
-            let Some(own) = holds.same(node, &child) else {
+            let mut requests = self.own.lock();
+            let Some(own) = requests.same(node, &child) else {
                 return Ok(false);
             };
             // If the hold ends before the reply is there, it ends under both names. Sent while
@@ -342,7 +342,7 @@ impl ZooKeeperEngine {
         };
         let parts = sent.reply().await?.read(wire::parts)?;
         let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
-        let is_held = match self.holds.lock().get(node, child.owner) {
+        let is_held = match self.own.lock().get(node, child.owner) {
             Some(own) if own.child.name == child.name => {
                 own.details.renaming = None;
                 if is_done {

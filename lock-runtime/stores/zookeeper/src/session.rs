@@ -12,7 +12,7 @@ use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
 use crate::errors::is_not_serving;
-use crate::holds::Holds;
+use crate::own_children::OwnChildren;
 use crate::trust::SessionTrust;
 use crate::wire;
 
@@ -27,7 +27,7 @@ pub(crate) struct Session {
     /// How often the servers had forgotten what this client has seen.
     restored: AtomicU64,
     /// What hangs on the session.
-    holds: Arc<Mutex<Holds>>,
+    own: Arc<Mutex<OwnChildren>>,
 }
 
 impl Session {
@@ -35,7 +35,7 @@ impl Session {
         dialer: Dialer,
         listener: Weak<dyn Listener>,
         news: mpsc::UnboundedSender<SessionNews>,
-        holds: Arc<Mutex<Holds>>,
+        own: Arc<Mutex<OwnChildren>>,
     ) -> Self {
         Self {
             connecting: Connecting::new(dialer.clock.clone(), dialer.settings.server.clone(), true),
@@ -45,7 +45,7 @@ impl Session {
             seen: AtomicI64::new(0),
             bases: KnownBases::default(),
             restored: AtomicU64::new(0),
-            holds,
+            own,
         }
     }
 
@@ -98,7 +98,7 @@ impl Session {
             failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            let (live, error) = self.carry(dialed, trusted_until).await;
+            let (live, error) = self.run_until_lost(dialed, trusted_until).await;
             ends = clock.now() + live.timeout;
             trusted_until = Some(live.trusted_until());
             wanted.seen = self.seen.load(Ordering::Relaxed);
@@ -137,8 +137,8 @@ impl Session {
         self.restored.load(Ordering::Acquire)
     }
 
-    /// Until this connection ends.
-    async fn carry(
+    /// Runs this connection until it ends.
+    async fn run_until_lost(
         &self,
         dialed: DialedSession,
         trusted_until: Option<Instant>,
@@ -176,10 +176,10 @@ impl Session {
         let on_zxid = |zxid| {
             self.seen.fetch_max(zxid, Ordering::Relaxed);
         };
-        let needs_trust = || !self.holds.lock().is_empty();
+        let needs_trust = || !self.own.lock().is_empty();
         let connection = Connection::new(&live, clock, &on_event, &on_zxid, &needs_trust);
         let error = connection
-            .carry(dialed.read, dialed.write, &mut calls)
+            .run_until_lost(dialed.read, dialed.write, &mut calls)
             .await;
         // Before anybody hears of it: who asks again waits for the next connection.
         self.connecting.go_down();

@@ -10,8 +10,8 @@ use lock_store::{Instant, Mutex, Owner, Permits, SweepingMap};
 use crate::base::first_base;
 use crate::connection::Live;
 use crate::errors::{Fault, code};
-use crate::holds::{GivenTokens, OwnDetails};
 use crate::names::{self, Child, NodeLayout};
+use crate::own_children::{GivenTokens, OwnDetails};
 use crate::rank::Listing;
 use crate::session::Session;
 use crate::transport::Transport;
@@ -163,7 +163,7 @@ impl ZooKeeperEngine {
         permits: Option<Permits>,
     ) -> Carried<Option<(Child, Stat)>> {
         for child in listing.claimed(owner, permits) {
-            if self.holds.lock().is_buried(&node.child(&child.name)) {
+            if self.own.lock().is_buried(&node.child(&child.name)) {
                 continue;
             }
             if let Some(stat) = self.stat_of(live, &node.child(&child.name)).await? {

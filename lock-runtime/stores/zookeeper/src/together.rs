@@ -140,7 +140,7 @@ impl ZooKeeperEngine {
     ) -> Carried<AcquiredAll> {
         let sent = wishes.iter().filter_map(|wish| {
             let (child, _) = wish.child.as_ref()?;
-            self.holds.lock().forget(&wish.asked.node, child);
+            self.own.lock().forget(&wish.asked.node, child);
             Some(live.send(wire::delete(&wish.asked.node.child(&child.name))))
         });
         let sent: Vec<SentRequest> = sent.collect();

@@ -15,7 +15,7 @@ use lock_store::ordered::{KeyNode, Minted};
 use crate::base::{base_in, first_base};
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
-use crate::holds::{GivenTokens, OwnDetails, ZxidWindow, names_of};
+use crate::own_children::{GivenTokens, OwnDetails, ZxidWindow, names_of};
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
 
@@ -102,8 +102,8 @@ impl ZooKeeperEngine {
         read: impl Fn(Carried<NodeReply>) -> Carried<Option<T>>,
     ) -> Carried<Option<T>> {
         let names = || {
-            let mut holds = self.holds.lock();
-            holds.get(node, owner).map(|own| names_of(own))
+            let mut requests = self.own.lock();
+            requests.get(node, owner).map(|own| names_of(own))
         };
         let mut before = names();
         while let Some(tried) = before {
@@ -116,7 +116,7 @@ impl ZooKeeperEngine {
             // It may have got another name meanwhile.
             let now = names();
             if now.as_ref() == Some(&tried) {
-                self.holds.lock().remove(node, owner);
+                self.own.lock().remove(node, owner);
                 return Ok(None);
             }
             before = now;
@@ -139,7 +139,7 @@ impl ZooKeeperEngine {
 
     /// Sees to it that the transaction is known that made a child. False: the child is gone.
     async fn learn_czxid(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<bool> {
-        match self.holds.lock().get(node, owner) {
+        match self.own.lock().get(node, owner) {
             None => return Ok(false),
             Some(own) if own.details.czxid.is_some() => return Ok(true),
             Some(_) => {}
@@ -151,8 +151,8 @@ impl ZooKeeperEngine {
         else {
             return Ok(false);
         };
-        let mut holds = self.holds.lock();
-        let own = holds.get(node, owner);
+        let mut requests = self.own.lock();
+        let own = requests.get(node, owner);
         Ok(own
             .map(|own| own.details.czxid = Some(stat.czxid))
             .is_some())
@@ -175,15 +175,15 @@ impl ZooKeeperEngine {
             return Ok(None);
         }
         let czxid = self
-            .holds
+            .own
             .lock()
             .get(node, owner)
             .and_then(|own| own.details.czxid);
         self.raise_base(live, &path, czxid.unwrap_or(0)).await?;
         let base = self.base(live, &path).await?;
         {
-            let mut holds = self.holds.lock();
-            let Some(own) = holds.get(node, owner) else {
+            let mut requests = self.own.lock();
+            let Some(own) = requests.get(node, owner) else {
                 return Ok(None);
             };
             let OwnDetails { window, czxid, .. } = &mut own.details;
@@ -201,8 +201,8 @@ impl ZooKeeperEngine {
         let Some(zxid) = self.touch(live, node, owner).await? else {
             return Ok(None);
         };
-        let mut holds = self.holds.lock();
-        let Some(own) = holds.get(node, owner) else {
+        let mut requests = self.own.lock();
+        let Some(own) = requests.get(node, owner) else {
             return Ok(None);
         };
         let window = own.details.window.insert(ZxidWindow { zxid, used: 0 });

@@ -25,7 +25,7 @@ impl Drop for Registered<'_> {
         if self.path.is_empty() {
             return;
         }
-        let nodes = self.inner.holds.lock().take_watchers(&self.path);
+        let nodes = self.inner.own.lock().take_watchers(&self.path);
         if let Some(me) = self.inner.me.upgrade().filter(|_| self.looks) {
             nodes.into_iter().for_each(|node| look(&me, node));
         }
@@ -51,7 +51,7 @@ impl EngineQueue for ZooKeeperEngine {
             Obstacle::Children => (node.path.clone(), wire::children(&node.path, true)),
         };
         // Before the request: the event may come before its reply is read.
-        if !self.holds.lock().watch(path.clone(), node) {
+        if !self.own.lock().watch(path.clone(), node) {
             return Ok(true);
         }
         let mut watched = Registered {

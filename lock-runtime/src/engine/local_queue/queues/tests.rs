@@ -230,7 +230,7 @@ fn what_nobody_uses_is_forgotten_and_nothing_else() {
     assert!(all.queues.table.lock().len() < 5000);
     assert!(!all.join(&waits, 1).1);
     assert!(all.queues.has_hold(&holds));
-    assert!(all.queues.until_settled(&releases).is_some());
+    assert!(all.queues.until_released(&releases).is_some());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{KEPT_TRY, PostgresStore, read_first_row};
+use crate::store::{LOCKED_TRY, PostgresStore, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -118,17 +118,17 @@ impl ShedLockTable {
                 }
                 Err(failure) => failure,
             };
-            let is_kept = failure.error.kind() == StoreErrorKind::Contended;
-            if is_kept && claims.len() > 1 {
+            let is_locked = failure.error.kind() == StoreErrorKind::Contended;
+            if is_locked && claims.len() > 1 {
                 let found = self.ask_many(sql.skipping, claims, &left, by).await?;
-                let is_kept = |at: &usize| found.value.contains(&(*at, false));
-                let (kept, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_kept);
+                let is_locked = |at: &usize| found.value.contains(&(*at, false));
+                let (locked, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_locked);
                 note(&mut outcomes, &free, &found.value);
-                left = kept;
+                left = locked;
                 if left.is_empty() {
                     return Ok(Answer::new(outcomes, LINK));
                 }
-                if self.store.pool.clock.now() + KEPT_TRY <= by {
+                if self.store.pool.clock.now() + LOCKED_TRY <= by {
                     continue;
                 }
             }

@@ -1,4 +1,4 @@
-//! [`Session`]: one client's life in the database, from its row to its end.
+//! [`ClientRow`]: one client's life in the database, from its row to its end.
 
 use lock_store::{ClientId, StoreError, StoreErrorKind};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
@@ -13,7 +13,7 @@ use crate::step::{After, Step};
 
 /// A client that has a row.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ClientRow {
     pub(crate) id: i64,
     pub(crate) own: OwnFile,
     clock: StoreClock,
@@ -34,7 +34,7 @@ impl StoreClock {
     }
 }
 
-impl Session {
+impl ClientRow {
     /// Writes the client's row, when its file is locked. Ends what clients have left whose
     /// processes are gone, and everything if the machine has started again.
     pub(crate) fn enter(

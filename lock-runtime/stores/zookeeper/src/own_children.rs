@@ -44,7 +44,7 @@ impl OwnDetails {
 }
 
 pub(crate) type Own = OwnRequest<Child, OwnDetails>;
-pub(crate) type Holds = OwnRequests<Child, OwnDetails>;
+pub(crate) type OwnChildren = OwnRequests<Child, OwnDetails>;
 /// What is over, and is to be deleted.
 pub(crate) type EndedChild = EndedRequest<Child, OwnDetails>;
 
@@ -55,10 +55,10 @@ pub(crate) fn names_of(own: &Own) -> Vec<String> {
 }
 
 /// Removes those that have ended. They are not taken up again while they are deleted.
-pub(crate) fn take_ended(holds: &mut Holds, now: Instant) -> Vec<EndedChild> {
-    let ended = holds.take_ended(now);
+pub(crate) fn take_ended(own: &mut OwnChildren, now: Instant) -> Vec<EndedChild> {
+    let ended = own.take_ended(now);
     for path in ended.iter().flat_map(paths_of) {
-        holds.bury(path);
+        own.bury(path);
     }
     ended
 }
@@ -81,7 +81,7 @@ mod tests {
     use lock_store::ordered::{KeyNode, OwnStanding};
     use lock_store::{ClientId, Owner};
 
-    fn put(holds: &mut Holds, renaming: Option<String>) -> Option<Child> {
+    fn put(own: &mut OwnChildren, renaming: Option<String>) -> Option<Child> {
         let owner = Owner::new(ClientId(1), 1);
         let name = NodeLayout::Native.at_place(owner, None, false, ChildPlace(0));
         let child = NodeLayout::Native.child(&name);
@@ -89,7 +89,7 @@ mod tests {
         let mut details = OwnDetails::new(1, Some(3));
         details.renaming = renaming;
         let standing = OwnStanding::Holds(Instant::from_nanos(5));
-        let is_there = holds.put(&node(), child.clone(), standing, details);
+        let is_there = own.put(&node(), child.clone(), standing, details);
         is_there.then_some(child)
     }
 
@@ -100,29 +100,29 @@ mod tests {
         }
     }
 
-    fn ended(holds: &mut Holds) -> Vec<String> {
-        let ended = take_ended(holds, Instant::from_nanos(5));
+    fn ended(own: &mut OwnChildren) -> Vec<String> {
+        let ended = take_ended(own, Instant::from_nanos(5));
         ended.iter().flat_map(paths_of).collect()
     }
 
     #[test]
     fn what_has_ended_is_not_taken_up_again_while_it_is_deleted() {
-        let mut holds = Holds::default();
-        let child = put(&mut holds, None).unwrap_or_else(|| unreachable!("nothing has ended"));
+        let mut own = OwnChildren::default();
+        let child = put(&mut own, None).unwrap_or_else(|| unreachable!("nothing has ended"));
         let path = node().child(&child.name);
-        assert_eq!(ended(&mut holds), std::slice::from_ref(&path));
-        assert!(put(&mut holds, None).is_none());
-        assert!(holds.get(&node(), child.owner).is_none());
-        holds.forget_buried(&path);
-        assert!(put(&mut holds, None).is_some());
+        assert_eq!(ended(&mut own), std::slice::from_ref(&path));
+        assert!(put(&mut own, None).is_none());
+        assert!(own.get(&node(), child.owner).is_none());
+        own.forget_buried(&path);
+        assert!(put(&mut own, None).is_some());
     }
 
     #[test]
     fn what_ends_while_it_gets_another_name_ends_under_both() {
-        let mut holds = Holds::default();
-        let child = put(&mut holds, Some("other".to_owned()));
+        let mut own = OwnChildren::default();
+        let child = put(&mut own, Some("other".to_owned()));
         let child = child.unwrap_or_else(|| unreachable!("nothing has ended"));
         let paths = [node().child(&child.name), node().child("other")];
-        assert_eq!(ended(&mut holds), paths);
+        assert_eq!(ended(&mut own), paths);
     }
 }
