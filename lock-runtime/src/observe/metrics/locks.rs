@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::{Counter, Histogram, Recorder};
 
 use super::level::{Level, LevelGauge};
-use super::made::Made;
+use super::Made;
 use super::table;
 use crate::error::LostReason;
 use crate::observe::event::{LockKind, Subject, TermEnd};
@@ -54,10 +54,10 @@ impl LockMetrics {
     pub(super) fn new(
         labels: LockLabels,
         by: &dyn Recorder,
-        levels: &Made<LockLabels, LockLevels>,
+        levels: &Made<LockLabels, Arc<LockLevels>>,
     ) -> Self {
         let values = [labels.template, labels.kind];
-        let levels = levels.get(labels, LockLevels::default);
+        let levels = Arc::clone(levels.pin().get_or_insert_with(labels, Arc::default));
         let waiting = table::WAITING.gauge(by, &values);
         let held = table::HELD.gauge(by, &values);
         let metrics = Self {
@@ -82,7 +82,8 @@ impl LockMetrics {
             let count = table::ACQUISITIONS.counter(by, &values);
             (count, table::WAIT.histogram(by, &values))
         };
-        let (count, wait) = &*self.ended.get(outcome, make);
+        let ended = self.ended.pin();
+        let (count, wait) = ended.get_or_insert_with(outcome, make);
         count.increment(1);
         wait.record(waited);
     }

@@ -1,5 +1,6 @@
 //! [`Recorded`]: what one recorder is told. Each metric is looked up there once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use metrics::{Counter, Histogram, Recorder};
 
 use super::level::{Level, LevelGauge};
 use super::locks::{LockLabels, LockLevels, LockMetrics, labels_of};
-use super::made::Made;
+use super::Made;
 use super::table;
 use crate::observe::event::{Event, GrantedBy, Verb, What};
 
 /// What is true now, whoever records it: a recorder may be installed late.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
-    locks: Made<LockLabels, LockLevels>,
+    locks: Made<LockLabels, Arc<LockLevels>>,
     connections: Level,
     undo_pending: Level,
     /// Lost connections in whose place there is no other one yet.
@@ -41,8 +42,10 @@ impl Recorded {
         let connections = table::CONNECTIONS.gauge(by, &[]);
         let undo_pending = table::UNDO_PENDING.gauge(by, &[]);
         let locks = Made::default();
-        for labels in levels.locks.keys() {
-            locks.get(labels, || LockMetrics::new(labels, by, &levels.locks));
+        for labels in levels.locks.pin().keys() {
+            locks
+                .pin()
+                .insert(*labels, LockMetrics::new(*labels, by, &levels.locks));
         }
         Self {
             locks,
@@ -55,10 +58,11 @@ impl Recorded {
     }
 
     pub(super) fn record(&self, event: &Event<'_>, by: &dyn Recorder, levels: &Levels) {
+        let locks = self.locks.pin();
         let lock = || {
             let labels = labels_of(event.lock.as_ref());
             let make = || LockMetrics::new(labels, by, &levels.locks);
-            self.locks.get(labels, make)
+            locks.get_or_insert_with(labels, make)
         };
         let ended = |outcome, waited| {
             let lock = lock();
@@ -108,13 +112,14 @@ impl Recorded {
     fn record_grant(&self, how: GrantedBy, by: &dyn Recorder) {
         let how = how.as_str();
         let make = || table::GRANTS.counter(by, &[how]);
-        self.grants.get(how, make).increment(1);
+        self.grants.pin().get_or_insert_with(how, make).increment(1);
     }
 
     fn record_renewal(&self, on_time: bool, by: &dyn Recorder) {
         let value = if on_time { "true" } else { "false" };
         let make = || table::RENEWALS.counter(by, &[value]);
-        self.renewals.get(on_time, make).increment(1);
+        let renewals = self.renewals.pin();
+        renewals.get_or_insert_with(on_time, make).increment(1);
     }
 
     fn record_command(
@@ -130,7 +135,8 @@ impl Recorded {
             let count = table::COMMANDS.counter(by, &values);
             (count, table::COMMAND.histogram(by, &values[..1]))
         };
-        let (count, time) = &*self.commands.get(values, make);
+        let commands = self.commands.pin();
+        let (count, time) = commands.get_or_insert_with(values, make);
         time.record(took);
         count.increment(1);
     }

@@ -11,6 +11,7 @@ use lock_store::ordered::{
     Attempt, EngineQueue, KeyNode, OrderedEngine, OwnStanding, PlacedRequest,
 };
 use lock_store::rules::ChildStanding;
+use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
@@ -345,8 +346,8 @@ impl ZooKeeperEngine {
             };
             (granted.token, granted.reserved) = (Some(first), reserved);
         }
-        let trusted = live.trusted_until();
-        granted.until = (trusted < sent + request.lease).then_some(trusted);
+        let until = live.trusted_until();
+        granted.until = (until < sent + trusted(request.lease)).then_some(until);
         Ok(Some(granted))
     }
 }
