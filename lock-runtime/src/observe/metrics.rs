@@ -2,21 +2,16 @@
 
 mod level;
 mod locks;
+mod made;
 mod recorded;
 mod table;
 
 pub use self::table::{METRICS, MetricInfo, MetricKind};
 
-use foldhash::fast::RandomState;
-
+use self::made::Made;
 use self::recorded::{Levels, Recorded};
 use super::event::Event;
 use super::events::Observer;
-
-/// What is made once for each key, and then looked up by many threads without a lock: with one, each
-/// event of two busy threads waited for the other's. A value that lost a race is dropped. Nobody
-/// outside the program chooses the keys, so that a fast hash will do.
-type Made<K, V> = papaya::HashMap<K, V, RandomState>;
 
 /// Tells the recorder that the service has installed for the crate
 /// [`metrics`](https://docs.rs/metrics/0.24) what a client does. Needs the feature `metrics`.

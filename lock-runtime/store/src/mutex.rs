@@ -1,6 +1,6 @@
 //! [`Mutex`]: a mutex without poisoning.
 
-use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 
 /// `std`'s mutex, without poisoning. Its content is consistent between any two statements that can
 /// panic.
@@ -15,15 +15,6 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// None if another thread has it.
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(value) => Some(value),
-            Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
     /// Blocks until the value is free.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::{Counter, Histogram, Recorder};
 
 use super::level::{Level, LevelGauge};
-use super::Made;
+use super::made::Made;
 use super::table;
 use crate::error::LostReason;
 use crate::observe::event::{LockKind, Subject, TermEnd};

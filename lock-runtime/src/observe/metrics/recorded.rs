@@ -9,7 +9,7 @@ use metrics::{Counter, Histogram, Recorder};
 
 use super::level::{Level, LevelGauge};
 use super::locks::{LockLabels, LockLevels, LockMetrics, labels_of};
-use super::Made;
+use super::made::Made;
 use super::table;
 use crate::observe::event::{Event, GrantedBy, Verb, What};
 
@@ -43,9 +43,8 @@ impl Recorded {
         let undo_pending = table::UNDO_PENDING.gauge(by, &[]);
         let locks = Made::default();
         for labels in levels.locks.pin().keys() {
-            locks
-                .pin()
-                .insert(*labels, LockMetrics::new(*labels, by, &levels.locks));
+            let make = || LockMetrics::new(*labels, by, &levels.locks);
+            locks.pin().get_or_insert_with(*labels, make);
         }
         Self {
             locks,

@@ -209,6 +209,6 @@ fn is_permanent(kind: StoreErrorKind) -> bool {
 }
 
 /// An answer of the quorum.
-pub(super) fn said<T>(value: T) -> Answer<T> {
+pub(super) fn answer_of_quorum<T>(value: T) -> Answer<T> {
     Answer::new(value, LINK)
 }

@@ -13,7 +13,7 @@ use redis::{FromRedisValue, RedisError, Value};
 
 use super::command::Command;
 use super::queue::{ReplyResult, RequestQueue};
-use super::reader::Reader;
+use super::reader::SharedReader;
 use super::socket::Writer;
 use super::time_limits::Limits;
 
@@ -31,8 +31,8 @@ pub(crate) struct RespConnection {
 /// What callers and the connection's task share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    queue: Mutex<RequestQueue>,
-    pub(super) reader: Mutex<Reader>,
+    pub(super) queue: Mutex<RequestQueue>,
+    pub(super) reader: SharedReader,
     /// The connection's task.
     pub(super) task: AtomicWaker,
 }
@@ -47,7 +47,7 @@ impl RespConnection {
     pub(super) fn new(writer: Option<Writer>, command_timeout: Duration) -> Self {
         let queue = Mutex::new(RequestQueue::new(writer, command_timeout));
         let task = AtomicWaker::new();
-        let reader = Mutex::new(Reader::new());
+        let reader = SharedReader::new();
         let shared = Arc::new(Shared {
             queue,
             reader,
@@ -181,8 +181,8 @@ impl Shared {
     /// Reads in the task's place what has been answered, unless somebody else reads now.
     fn read_replies(&self) {
         let writer = self.lock().writer.clone();
-        if let (Some(writer), Some(mut reader)) = (writer, self.reader.try_lock()) {
-            reader.read_replies(&writer, self);
+        if let Some(writer) = writer {
+            self.reader.read_replies(&writer, &self.queue, &self.task);
         }
     }
 

@@ -13,22 +13,13 @@ use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
 use super::connection::{RespConnection, Shared};
+use super::reader::ConnectionEvents;
 use super::socket::{Duplex, Socket};
 
 /// After this many reads in a row, other tasks have their turn.
 const READS: usize = 16;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
-
-/// What a connection has to say besides replies.
-pub(crate) trait ConnectionEvents: Send + 'static {
-    fn on_message(&self, channel: &[u8], message: &[u8]);
-    /// The server ended the subscription of this channel on its own.
-    fn on_unsubscribed(&self, channel: &[u8]);
-    fn on_late(&self);
-    /// The connection has ended, by itself.
-    fn on_end(&self, error: &RedisError);
-}
 
 /// Ends a connection when it is dropped, even if something is still unsent.
 #[derive(Debug)]
@@ -179,8 +170,11 @@ impl Task {
     /// Reads what has come. Whether that is all.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, RedisError> {
         for _ in 0..READS {
-            let mut reader = self.shared.reader.lock();
-            reader.deliver_left(&self.shared, self.events.as_deref())?;
+            let Some(mut reader) = self.shared.reader.claim()? else {
+                return Ok(false);
+            };
+            let queue = &self.shared.queue;
+            reader.deliver_left(queue, self.events.as_deref())?;
             let mut room = ReadBuf::new(reader.room());
             let polled = match &mut self.io {
                 Io::Reader(stream) => Pin::new(stream).poll_read(cx, &mut room),
@@ -195,7 +189,7 @@ impl Task {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
             }
             reader.add(bytes);
-            reader.deliver(&self.shared, self.events.as_deref())?;
+            reader.deliver(queue, self.events.as_deref())?;
         }
         cx.waker().wake_by_ref();
         Ok(false)

@@ -27,6 +27,7 @@ mod time_limits;
 
 pub(crate) use self::command::{Command, Pieces};
 pub(crate) use self::connection::RespConnection;
-pub(crate) use self::driver::{ConnectionEvents, Driver, start};
+pub(crate) use self::driver::{Driver, start};
+pub(crate) use self::reader::ConnectionEvents;
 pub(crate) use self::socket::Socket;
 pub(crate) use self::time_limits::{Limits, late};

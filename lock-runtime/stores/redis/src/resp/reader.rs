@@ -1,16 +1,39 @@
 //! [`Reader`]: gives what a connection has read to those who await it.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Mutex as StdMutex, MutexGuard, TryLockError};
 use std::task::Waker;
 
+use futures_util::task::AtomicWaker;
+use lock_store::Mutex;
 use redis::{RedisError, Value};
 
-use super::connection::Shared;
 use super::decoder::{Decoder, Received};
-use super::driver::ConnectionEvents;
+use super::queue::RequestQueue;
 use super::socket::Writer;
 
-/// Of whoever reads: the connection's task, or a caller that has just written for several.
+/// What a connection has to say besides replies.
+pub(crate) trait ConnectionEvents: Send + 'static {
+    fn on_message(&self, channel: &[u8], message: &[u8]);
+    /// The server ended the subscription of this channel on its own.
+    fn on_unsubscribed(&self, channel: &[u8]);
+    fn on_late(&self);
+    /// The connection has ended, by itself.
+    fn on_end(&self, error: &RedisError);
+}
+
+/// The [`Reader`] of whoever reads: the connection's task, or a caller that has just written for
+/// several. Nobody waits for it.
+#[derive(Debug)]
+pub(super) struct SharedReader {
+    /// Poisoned if a caller has panicked while it read: then replies may be lost.
+    reader: StdMutex<Reader>,
+    /// The task waits for a caller.
+    is_wanted: AtomicBool,
+}
+
+/// What was read, as far as it is not delivered.
 #[derive(Debug)]
 pub(super) struct Reader {
     decoder: Decoder,
@@ -24,18 +47,64 @@ pub(super) struct Reader {
     wakers: Vec<Waker>,
 }
 
-impl Reader {
+impl SharedReader {
     pub(super) fn new() -> Self {
-        Self {
+        let reader = Reader {
             decoder: Decoder::new(),
             has_read: false,
             is_left: false,
             failure: None,
             replies: Vec::new(),
             wakers: Vec::new(),
+        };
+        Self {
+            reader: StdMutex::new(reader),
+            is_wanted: AtomicBool::new(false),
         }
     }
 
+    /// For the task. None if a caller reads now, which wakes the task when it has read.
+    pub(super) fn claim(&self) -> Result<Option<MutexGuard<'_, Reader>>, RedisError> {
+        for _ in 0..2 {
+            match self.reader.try_lock() {
+                Ok(reader) => return Ok(Some(reader)),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Poisoned(_)) => {
+                    let text = "a task that read from it has panicked";
+                    return Err(io::Error::other(text).into());
+                }
+            }
+            // A caller that does not see this has not unlocked yet.
+            self.is_wanted.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+        }
+        Ok(None)
+    }
+
+    /// Reads for a caller what the server has answered by now, once. Messages are left to the task,
+    /// since who hears them may use a lock that the caller has.
+    pub(super) fn read_replies(
+        &self,
+        writer: &Writer,
+        queue: &Mutex<RequestQueue>,
+        task: &AtomicWaker,
+    ) {
+        let Ok(mut reader) = self.reader.try_lock() else {
+            return;
+        };
+        reader.read_replies(writer, queue);
+        let wakers = std::mem::take(&mut reader.wakers);
+        let is_left = reader.is_left;
+        drop(reader);
+        fence(Ordering::SeqCst);
+        if self.is_wanted.swap(false, Ordering::SeqCst) || is_left {
+            task.wake();
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Reader {
     /// Where to read to.
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.decoder.room()
@@ -50,14 +119,14 @@ impl Reader {
     /// Delivers what callers have left to the task.
     pub(super) fn deliver_left(
         &mut self,
-        shared: &Shared,
+        queue: &Mutex<RequestQueue>,
         events: Option<&dyn ConnectionEvents>,
     ) -> Result<(), RedisError> {
         if !std::mem::take(&mut self.is_left) {
             return Ok(());
         }
         match self.failure.take() {
-            None => self.deliver(shared, events),
+            None => self.deliver(queue, events),
             Some(error) => Err(error),
         }
     }
@@ -65,56 +134,63 @@ impl Reader {
     /// Delivers what was read, in the order in which the server has said it.
     pub(super) fn deliver(
         &mut self,
-        shared: &Shared,
+        queue: &Mutex<RequestQueue>,
         events: Option<&dyn ConnectionEvents>,
     ) -> Result<(), RedisError> {
         let decoded = loop {
             match self.decoder.next() {
                 Ok(Some(Received::Reply(value))) => self.replies.push(value),
                 Ok(Some(Received::Push)) => {
-                    self.deliver_replies(shared)?;
-                    self.on_message(shared, events);
+                    self.deliver_replies(queue)?;
+                    self.on_message(queue, events);
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
-        self.deliver_replies(shared).and(decoded)
+        let delivered = self.deliver_replies(queue);
+        self.wakers.drain(..).for_each(Waker::wake);
+        delivered.and(decoded)
     }
 
-    /// Reads for a caller, once, and delivers the replies. Messages are left to the task, since who
-    /// hears them may use a lock that the caller has.
-    pub(super) fn read_replies(&mut self, writer: &Writer, shared: &Shared) {
+    fn read_replies(&mut self, writer: &Writer, queue: &Mutex<RequestQueue>) {
         if self.is_left {
             return;
         }
-        // What ends the connection, the task reads as well.
-        let Ok(bytes @ 1..) = writer.read(self.room()) else {
-            return;
+        let mut read = match writer.read(self.room()) {
+            // The task reads the end as well.
+            Ok(0) => return,
+            Ok(bytes) => {
+                self.add(bytes);
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return,
+                // It is told once.
+                _ => Err(error.into()),
+            },
         };
-        self.add(bytes);
-        let decoded = loop {
+        while read.is_ok() {
             if self.decoder.is_at_push() {
                 self.is_left = true;
-                break Ok(());
+                break;
             }
             match self.decoder.next() {
                 Ok(Some(Received::Reply(value))) => self.replies.push(value),
-                Ok(_) => break Ok(()),
-                Err(error) => break Err(error),
+                // Of a shape that none of ours has.
+                Ok(Some(Received::Push)) => {}
+                Ok(None) => break,
+                Err(error) => read = Err(error),
             }
-        };
-        if let Err(error) = self.deliver_replies(shared).and(decoded) {
-            (self.failure, self.is_left) = (Some(error), true);
         }
-        if self.is_left {
-            shared.task.wake();
+        if let Err(error) = self.deliver_replies(queue).and(read) {
+            (self.failure, self.is_left) = (Some(error), true);
         }
     }
 
-    /// Gives the replies to those who await them.
-    fn deliver_replies(&mut self, shared: &Shared) -> Result<(), RedisError> {
-        let mut queue = shared.lock();
+    /// Gives the replies to those who await them, who are still to be woken.
+    fn deliver_replies(&mut self, queue: &Mutex<RequestQueue>) -> Result<(), RedisError> {
+        let mut queue = queue.lock();
         queue.reads += u64::from(std::mem::take(&mut self.has_read));
         let mut unasked = None;
         for reply in self.replies.drain(..) {
@@ -125,7 +201,6 @@ impl Reader {
             }
         }
         drop(queue);
-        self.wakers.drain(..).for_each(Waker::wake);
         match unasked {
             None => Ok(()),
             // A server that has too many clients says so before it is asked anything.
@@ -140,15 +215,13 @@ impl Reader {
         }
     }
 
-    fn on_message(&mut self, shared: &Shared, events: Option<&dyn ConnectionEvents>) {
+    fn on_message(&mut self, queue: &Mutex<RequestQueue>, events: Option<&dyn ConnectionEvents>) {
+        self.wakers.drain(..).for_each(Waker::wake);
         let [word, channel, message] = self.decoder.message();
         let is_message = matches!(word, b"message" | b"smessage");
         if !is_message {
-            let mut queue = shared.lock();
-            let is_reply = queue.deliver_message(word, channel, &mut self.wakers);
-            drop(queue);
-            self.wakers.drain(..).for_each(Waker::wake);
-            if is_reply {
+            let mut queue = queue.lock();
+            if queue.deliver_message(word, channel, &mut self.wakers) {
                 return;
             }
         }
@@ -167,7 +240,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use std::task::Wake;
     use std::time::Duration;
 
@@ -179,7 +252,7 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct Heard(StdMutex<Vec<String>>);
 
     impl Heard {
         fn take(&self) -> Vec<String> {
@@ -227,13 +300,17 @@ mod tests {
             before - awaited.len()
         };
         server.write_all(bytes).unwrap();
-        let mut reader = shared.reader.lock();
-        reader.read_replies(&writer, shared);
+        let read_replies = || {
+            let (reader, queue) = (&shared.reader, &shared.queue);
+            reader.read_replies(&writer, queue, &shared.task);
+        };
+        read_replies();
         let (by_caller, reads) = (delivered(), shared.lock().reads);
         assert_eq!(reads, 1);
         // Another caller leaves it as it is.
-        reader.read_replies(&writer, shared);
-        let left = reader.deliver_left(shared, Some(&heard));
+        read_replies();
+        let mut reader = shared.reader.claim().unwrap().unwrap();
+        let left = reader.deliver_left(&shared.queue, Some(&heard));
         let left = left.map_err(|error| error.to_string());
         let left = left.map(|()| delivered());
         assert_eq!(shared.lock().reads, 1);
@@ -263,5 +340,24 @@ mod tests {
         let (by_caller, wakes, left, _) = read(b"+OK\r\n:1\r\n:2\r\n");
         assert_eq!((by_caller, wakes), (2, true));
         assert!(left.unwrap_err().contains("nobody has asked for"));
+    }
+
+    #[test]
+    fn the_task_is_woken_by_the_caller_that_it_waits_for() {
+        let reader = SharedReader::new();
+        let reads = reader.claim().unwrap();
+        assert!(reads.is_some() && reader.claim().unwrap().is_none());
+        assert!(reader.is_wanted.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_panic_while_a_caller_reads_ends_the_connection() {
+        let reader = SharedReader::new();
+        let read = std::panic::AssertUnwindSafe(|| {
+            let _reads = reader.claim();
+            panic!("while it reads");
+        });
+        assert!(std::panic::catch_unwind(read).is_err());
+        assert!(reader.claim().unwrap_err().to_string().contains("panicked"));
     }
 }
