@@ -137,20 +137,28 @@ impl Reader {
         queue: &Mutex<RequestQueue>,
         events: Option<&dyn ConnectionEvents>,
     ) -> Result<(), RedisError> {
-        let decoded = loop {
+        let decoded = self.decode(queue, events);
+        self.wakers.drain(..).for_each(Waker::wake);
+        decoded
+    }
+
+    fn decode(
+        &mut self,
+        queue: &Mutex<RequestQueue>,
+        events: Option<&dyn ConnectionEvents>,
+    ) -> Result<(), RedisError> {
+        loop {
             match self.decoder.next() {
                 Ok(Some(Received::Reply(value))) => self.replies.push(value),
                 Ok(Some(Received::Push)) => {
                     self.deliver_replies(queue)?;
                     self.on_message(queue, events);
                 }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
+                Ok(None) => return self.deliver_replies(queue),
+                // After the replies before it.
+                Err(error) => return self.deliver_replies(queue).and(Err(error)),
             }
-        };
-        let delivered = self.deliver_replies(queue);
-        self.wakers.drain(..).for_each(Waker::wake);
-        delivered.and(decoded)
+        }
     }
 
     fn read_replies(&mut self, writer: &Writer, queue: &Mutex<RequestQueue>) {
@@ -276,15 +284,20 @@ mod tests {
         }
     }
 
-    /// What a caller reads of these bytes, with two requests under way: how many replies it has
-    /// delivered, whether it has woken the task, and what that then finds, and hears.
-    fn read(bytes: &[u8]) -> (usize, bool, Result<usize, String>, Vec<String>) {
-        let (mut server, client) = std::os::unix::net::UnixStream::pair().unwrap();
+    fn connection() -> (std::os::unix::net::UnixStream, Writer, RespConnection) {
+        let (server, client) = std::os::unix::net::UnixStream::pair().unwrap();
         client.set_nonblocking(true).unwrap();
         let Socket::Shared(_, writer) = Socket::from(UnixStream::from_std(client).unwrap()) else {
             panic!("callers write to it");
         };
         let connection = RespConnection::new(None, Duration::from_millis(500));
+        (server, writer, connection)
+    }
+
+    /// What a caller reads of these bytes, with two requests under way: how many replies it has
+    /// delivered, whether it has woken the task, and what that then finds, and hears.
+    fn read(bytes: &[u8]) -> (usize, bool, Result<usize, String>, Vec<String>) {
+        let (mut server, writer, connection) = connection();
         let shared = &*connection.shared;
         let (woken, heard) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
         shared.task.register(&Waker::from(Arc::clone(&woken)));
@@ -342,12 +355,26 @@ mod tests {
         assert!(left.unwrap_err().contains("nobody has asked for"));
     }
 
-    #[test]
-    fn the_task_is_woken_by_the_caller_that_it_waits_for() {
-        let reader = SharedReader::new();
-        let reads = reader.claim().unwrap();
-        assert!(reads.is_some() && reader.claim().unwrap().is_none());
-        assert!(reader.is_wanted.load(Ordering::SeqCst));
+    #[tokio::test]
+    async fn the_task_is_woken_by_the_caller_that_it_waits_for() {
+        let (_server, writer, connection) = connection();
+        let (shared, woken) = (&*connection.shared, Arc::new(Heard::default()));
+        shared.task.register(&Waker::from(Arc::clone(&woken)));
+        let read = || {
+            shared
+                .reader
+                .read_replies(&writer, &shared.queue, &shared.task)
+        };
+        read();
+        assert!(
+            woken.take().is_empty(),
+            "nobody waits, and nothing was read"
+        );
+        let other = shared.reader.claim().unwrap();
+        assert!(shared.reader.claim().unwrap().is_none());
+        drop(other);
+        read();
+        assert_eq!(woken.take(), ["wake"]);
     }
 
     #[test]
