@@ -170,9 +170,7 @@ impl Task {
     /// Reads what has come. Whether that is all.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, RedisError> {
         for _ in 0..READS {
-            let Some(mut reader) = self.shared.reader.claim()? else {
-                return Ok(false);
-            };
+            let mut reader = self.shared.reader.lock()?;
             let queue = &self.shared.queue;
             reader.deliver_left(queue, self.events.as_deref())?;
             let mut room = ReadBuf::new(reader.room());

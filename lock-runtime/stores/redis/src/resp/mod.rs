@@ -2,11 +2,11 @@
 //!
 //! A request is written as RESP straight into one buffer, under a short mutex. Beside the buffer
 //! stands a queue: who awaits which reply. The caller itself writes the buffer to the socket. If
-//! others have requests under way, it first lets the tasks that are ready add theirs, up to a number
-//! that is worth a write, and then also reads what has been answered by now. A task on the client's
-//! own runtime reads whatever comes when no caller does, gives each reply to its request, and ends
-//! those whose time is over. It also writes what the callers can't: what the socket did not take,
-//! what a caller left unsent, and everything over TLS.
+//! others have requests under way, it first lets the tasks that are ready add theirs, up to a
+//! number that is worth a write, and then also reads what has been answered by now. A task on the
+//! client's own runtime reads whatever comes when no caller does, gives each reply to its request,
+//! and ends those whose time is over. It also writes what the callers can't: what the socket did
+//! not take, what a caller left unsent, and everything over TLS.
 //!
 //! Calls of the scripts that grant and release one lock are merged, as long as they are not
 //! written.

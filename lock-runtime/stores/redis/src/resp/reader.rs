@@ -1,8 +1,7 @@
 //! [`Reader`]: gives what a connection has read to those who await it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Mutex as StdMutex, MutexGuard, TryLockError};
+use std::sync::{Mutex as StdMutex, MutexGuard};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
@@ -24,14 +23,9 @@ pub(crate) trait ConnectionEvents: Send + 'static {
 }
 
 /// The [`Reader`] of whoever reads: the connection's task, or a caller that has just written for
-/// several. Nobody waits for it.
+/// several. Poisoned if a caller has panicked while it read: then replies may be lost.
 #[derive(Debug)]
-pub(super) struct SharedReader {
-    /// Poisoned if a caller has panicked while it read: then replies may be lost.
-    reader: StdMutex<Reader>,
-    /// The task waits for a caller.
-    is_wanted: AtomicBool,
-}
+pub(super) struct SharedReader(StdMutex<Reader>);
 
 /// What was read, as far as it is not delivered.
 #[derive(Debug)]
@@ -49,36 +43,21 @@ pub(super) struct Reader {
 
 impl SharedReader {
     pub(super) fn new() -> Self {
-        let reader = Reader {
+        Self(StdMutex::new(Reader {
             decoder: Decoder::new(),
             has_read: false,
             is_left: false,
             failure: None,
             replies: Vec::new(),
             wakers: Vec::new(),
-        };
-        Self {
-            reader: StdMutex::new(reader),
-            is_wanted: AtomicBool::new(false),
-        }
+        }))
     }
 
-    /// For the task. None if a caller reads now, which wakes the task when it has read.
-    pub(super) fn claim(&self) -> Result<Option<MutexGuard<'_, Reader>>, RedisError> {
-        for _ in 0..2 {
-            match self.reader.try_lock() {
-                Ok(reader) => return Ok(Some(reader)),
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Poisoned(_)) => {
-                    let text = "a task that read from it has panicked";
-                    return Err(io::Error::other(text).into());
-                }
-            }
-            // A caller that does not see this has not unlocked yet.
-            self.is_wanted.store(true, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-        }
-        Ok(None)
+    /// For the task. It waits for a caller that reads now: for some microseconds, unless the system
+    /// takes the processor from that one. To be woken by it instead took more.
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, Reader>, RedisError> {
+        let text = "a task that read from it has panicked";
+        self.0.lock().map_err(|_| io::Error::other(text).into())
     }
 
     /// Reads for a caller what the server has answered by now, once. Messages are left to the task,
@@ -89,18 +68,15 @@ impl SharedReader {
         queue: &Mutex<RequestQueue>,
         task: &AtomicWaker,
     ) {
-        let Ok(mut reader) = self.reader.try_lock() else {
+        let Ok(mut reader) = self.0.try_lock() else {
             return;
         };
         reader.read_replies(writer, queue);
-        let wakers = std::mem::take(&mut reader.wakers);
-        let is_left = reader.is_left;
-        drop(reader);
-        fence(Ordering::SeqCst);
-        if self.is_wanted.swap(false, Ordering::SeqCst) || is_left {
+        if reader.is_left {
             task.wake();
         }
-        wakers.into_iter().for_each(Waker::wake);
+        // Under the lock: else the task would read what comes next, and wake others from afar.
+        reader.wakers.drain(..).for_each(Waker::wake);
     }
 }
 
@@ -322,7 +298,7 @@ mod tests {
         assert_eq!(reads, 1);
         // Another caller leaves it as it is.
         read_replies();
-        let mut reader = shared.reader.claim().unwrap().unwrap();
+        let mut reader = shared.reader.lock().unwrap();
         let left = reader.deliver_left(&shared.queue, Some(&heard));
         let left = left.map_err(|error| error.to_string());
         let left = left.map(|()| delivered());
@@ -355,36 +331,14 @@ mod tests {
         assert!(left.unwrap_err().contains("nobody has asked for"));
     }
 
-    #[tokio::test]
-    async fn the_task_is_woken_by_the_caller_that_it_waits_for() {
-        let (_server, writer, connection) = connection();
-        let (shared, woken) = (&*connection.shared, Arc::new(Heard::default()));
-        shared.task.register(&Waker::from(Arc::clone(&woken)));
-        let read = || {
-            shared
-                .reader
-                .read_replies(&writer, &shared.queue, &shared.task)
-        };
-        read();
-        assert!(
-            woken.take().is_empty(),
-            "nobody waits, and nothing was read"
-        );
-        let other = shared.reader.claim().unwrap();
-        assert!(shared.reader.claim().unwrap().is_none());
-        drop(other);
-        read();
-        assert_eq!(woken.take(), ["wake"]);
-    }
-
     #[test]
     fn a_panic_while_a_caller_reads_ends_the_connection() {
         let reader = SharedReader::new();
         let read = std::panic::AssertUnwindSafe(|| {
-            let _reads = reader.claim();
+            let _reads = reader.lock();
             panic!("while it reads");
         });
         assert!(std::panic::catch_unwind(read).is_err());
-        assert!(reader.claim().unwrap_err().to_string().contains("panicked"));
+        assert!(reader.lock().unwrap_err().to_string().contains("panicked"));
     }
 }
