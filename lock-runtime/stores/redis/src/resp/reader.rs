@@ -56,7 +56,7 @@ impl SharedReader {
     /// For the task. It waits for a caller that reads now: for some microseconds, unless the system
     /// takes the processor from that one. To be woken by it instead took more.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Reader>, RedisError> {
-        let text = "a task that read from it has panicked";
+        let text = "a task panicked while it read from this connection";
         self.0.lock().map_err(|_| io::Error::other(text).into())
     }
 
