@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_testkit::{EtcdCluster, EtcdOptions, eventually};
+use lock_testkit::{EtcdCluster, EtcdOptions, eventually, eventually_within};
 
 use crate::client;
 
@@ -90,7 +90,8 @@ async fn rights_that_are_taken_away_are_told_and_back_again_work() {
     assert!(error.to_string().contains("grant-permission"), "{error}");
     gateway.grant("app", "t").await.unwrap();
     // If the client's connection was refused meanwhile, its next attempt comes within two seconds.
-    eventually("the rights are back", async || {
+    let bound = Duration::from_secs(10);
+    eventually_within(bound, "the rights are back", async || {
         match client.lock("k").run(async {}).await {
             Ok(()) => true,
             Err(error) => {

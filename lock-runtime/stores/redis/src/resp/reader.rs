@@ -54,7 +54,7 @@ impl SharedReader {
     }
 
     /// For the task. It waits for a caller that reads now: for some microseconds, unless the system
-    /// takes the processor from that one. To be woken by it instead took more.
+    /// takes the processor from that one. To be woken by it takes a system call more each time.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Reader>, RedisError> {
         let text = "a task panicked while it read from this connection";
         self.0.lock().map_err(|_| io::Error::other(text).into())
