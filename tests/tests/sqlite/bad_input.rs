@@ -1,6 +1,7 @@
 //! URLs and files that can't be used: the error says what is wrong and what to do.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -61,6 +62,21 @@ async fn a_file_of_another_kind_is_refused_and_left_alone() {
     let text = refused(&file.url()).await;
     assert!(text.contains("database of another program"), "{text}");
     assert_eq!(fs::read(file.path()).unwrap(), before);
+}
+
+/// Once it is refused, a client leaves the path to others.
+#[tokio::test]
+async fn a_refused_client_does_not_come_back() {
+    let file = SqliteFile::new();
+    for _ in 0..300 {
+        let mut others = fs::File::create_new(file.path()).unwrap();
+        others.write_all(&[b'n'; 20_000]).unwrap();
+        refused(&file.url()).await;
+        fs::remove_file(file.path()).unwrap();
+        // Whoever comes back has time for it.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(!file.path().exists());
 }
 
 /// SQLite would open it to read. Root may write everything.

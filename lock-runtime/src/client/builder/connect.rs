@@ -45,9 +45,9 @@ impl LockClientBuilder {
     /// If the future is dropped, so is the connection.
     pub async fn connect(mut self) -> Result<LockClient, LockError> {
         self.read_url_settings()?;
-        let (connect_timeout, strict) = (self.timeouts().connect, self.strict_checks);
+        let (timeouts, strict) = (self.timeouts(), self.strict_checks);
         let (client, store, _) = self.start()?;
-        let by = || client.engine().clock().now() + connect_timeout;
+        let by = || client.engine().clock().now() + timeouts.connect;
         let failed = |source: StoreError| match source.kind() {
             StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion => {
                 LockError::config(source.to_string())
@@ -55,6 +55,7 @@ impl LockClientBuilder {
             _ => LockError::Unavailable { key: None, source },
         };
         store.await_connection(by()).await.map_err(failed)?;
+        diagnose(&client, &store, timeouts);
         if strict {
             let mut servers = store.servers(by()).await.map_err(failed)?;
             servers.extend(client.layouts.are_in_process().then(of_this_process));
@@ -83,6 +84,7 @@ impl LockClientBuilder {
     fn start_lazily(self) -> Result<LockClient, LockError> {
         let timeouts = self.timeouts();
         let (client, store, events) = self.start()?;
+        diagnose(&client, &store, timeouts);
         let clock = client.engine().clock().clone();
         let report = first_connection::report(store, clock.clone(), timeouts, events);
         clock.spawn(report);
@@ -179,9 +181,6 @@ impl LockClientBuilder {
                 None => Ok(store),
             }
         })?;
-        let clock = client.engine().clock().clone();
-        let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
-        clock.spawn(diagnosis);
         if client.layouts.are_in_process() {
             log_in_process();
         }
@@ -315,6 +314,12 @@ impl LockClientBuilder {
     fn without_layout_options(&self, url: &str) -> Result<String, LockError> {
         Ok(url.to_owned())
     }
+}
+
+/// In the background. Not of a store that was refused: that one is left alone.
+fn diagnose(client: &LockClient, store: &Arc<dyn Store>, timeouts: Timeouts) {
+    let clock = client.engine().clock();
+    clock.spawn(diagnosis(Arc::clone(store), clock.clone(), timeouts));
 }
 
 /// Takes what the URL says, unless the builder says it too.
