@@ -25,9 +25,23 @@
 //! the store keeps what it has confirmed, clocks do not jump, and no virtual machine is paused.
 //! Where that fails, the fencing token lets your database refuse the old holder.*
 //!
-//! # Start
-//! Connect once with [`init`] or [`LockClient::builder`]. Put [`distributed_lock`] on a function,
-//! or ask the client: [`LockClient::lock`].
+//! # By task
+//! | to | see |
+//! |---|---|
+//! | connect, once at startup | [`init`]; with settings [`LockClient::builder`], [`guide::settings`] |
+//! | start while the store is down | [`LockClientBuilder::connect_lazy`] |
+//! | lock a function | [`distributed_lock`], [`guide::attribute`] |
+//! | lock a part of a function | [`Lock::run`], or [`Lock::acquire`] and its [`Guard`] |
+//! | go on only if the lock is free | [`Lock::try_acquire`], `on_busy = "skip"` |
+//! | run a job on one replica | `hold_at_least` of [`distributed_lock`], [`Lock::hold_at_least`] |
+//! | have one leader | [`Lock::lead`], [`guide::leaders`] |
+//! | keep late writes out of a database | [`Lock::fenced`], [`guide::guarantees`] |
+//! | answer a request whose lock is busy, or whose store is down | [`LockError`], [`guide::errors`] |
+//! | see who holds a lock, ask for it, take it away | [`LockClient::inspect`], [`revoke`](LockClient::revoke), [`force_release`](LockClient::force_release) |
+//! | watch it in production | [`observe`], [`guide::observability`], [`guide::probes`] |
+//! | end a service in good order | [`shutdown`], [`LockClient::closing`] |
+//! | test a service | [`LockClient::in_memory`], [`LockClient::scope`], [`guide::testing`] |
+//! | come from Redisson, ShedLock, Curator or `SET NX` | [`guide::migration`], [`Layout`] |
 //!
 //! # Choose
 //! | you need | attribute | client |

@@ -245,8 +245,8 @@ impl LockClientBuilder {
     /// know, or one with something around it. `open` is called once for each client that is made.
     /// Settings that are for servers of Redis (user, password, TLS) are refused beside it.
     ///
-    /// The contract is the crate `lock-store`, and its embedded store is the specification. It is
-    /// exempt from semantic versioning until more engines have proved it.
+    /// The contract is the crate `lock-store`, which says what of it is stable. Its embedded store
+    /// is the specification.
     ///
     /// # Examples
     /// ```

@@ -54,7 +54,7 @@ use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
-use self::liveness::verdict::Verdict;
+use self::liveness::busy_or_unavailable::Verdict;
 use self::local_queue::LocalQueues;
 use self::messages::Messages;
 use self::observed::Observed;

@@ -6,13 +6,22 @@
 //! engine knows nothing of Redis. The embedded [`memory`] store implements the whole contract. It
 //! is the executable specification of the others, by the [`rules`] that engines share.
 //!
-//! Requests, and replies with details, may get more fields: they are `#[non_exhaustive]` and have
-//! constructors. The enums of replies are exhaustive on purpose, since the engine has to know what
-//! to do about each.
+//! Users depend on `lock-runtime`, which re-exports what they need.
 //!
-//! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from
-//! semantic versioning until several engines have proved the contract. The crates of the workspace
-//! pin each other's exact version.
+//! # What is stable
+//! ZooKeeper and etcd came when the contract stood, and so did memcached's, which is written with
+//! public crates only. So it follows semantic versioning now: what breaks an engine that compiles,
+//! or changes what an operation means, comes with the next 0.x version.
+//!
+//! - **Stays**: the methods of [`Store`] and [`Listener`], their requests and their replies. The
+//!   enums of replies are exhaustive, since the engine has to know what to do about each: a new
+//!   variant is a new 0.x version, and so is a method without a default.
+//! - **May grow with each version**: what is `#[non_exhaustive]` (requests, replies with details,
+//!   [`Capabilities`], [`Layout`], [`StoreErrorKind`] and others), and [`Store`] and [`Listener`],
+//!   by methods with a default. An engine that knows nothing of them goes on as before.
+//! - **Not covered**: [`rules`] and [`timing`], with which engines are written, and whatever this
+//!   page does not show. An engine that uses them pins the exact version, as the engines of this
+//!   workspace do.
 
 mod capabilities;
 mod client_message;

@@ -13,11 +13,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages, and folders of pages.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "lock-macros/src",
     "lock-runtime/docs",
     "tests/benches/README.md",

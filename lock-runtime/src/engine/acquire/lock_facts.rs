@@ -1,5 +1,6 @@
-//! The facts for `liveness/verdict`, which decides when a waiting request stops: what the store has
-//! said to it, and to the others of this process that wait for the key. They give up together.
+//! The facts for `liveness/busy_or_unavailable`, which decides when a waiting request stops: what
+//! the store has said to it, and to the others of this process that wait for the key. They give up
+//! together.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use lock_store::{Instant, StoreError, StoreErrorKind};
 use super::task::AcquireTask;
 use crate::engine::errors::unavailable;
 use crate::engine::liveness::Said;
-use crate::engine::liveness::verdict::{self, Facts};
+use crate::engine::liveness::busy_or_unavailable::{self, Facts};
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
@@ -85,13 +86,19 @@ impl AcquireTask<'_> {
         let lately = self.budget.started.checked_sub(FALLBACK_POLL);
         let was_told_busy = || heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately);
         let (budget, has_asked) = (&self.budget, heard != HeardSoFar::Nothing);
-        if verdict::has_first_try(budget, engine.clock.now(), &said, has_asked, was_told_busy) {
+        if busy_or_unavailable::has_first_try(
+            budget,
+            engine.clock.now(),
+            &said,
+            has_asked,
+            was_told_busy,
+        ) {
             let _ = engine.clock.by(by, waiter.signal.notified()).await;
             if engine.clock.now() < by {
                 return Ok(());
             }
         }
-        let verdict = verdict::judge(budget, engine.clock.now(), said, was_told_busy());
+        let verdict = busy_or_unavailable::judge(budget, engine.clock.now(), said, was_told_busy());
         let holder = || waiter.liveness().holder();
         engine.check_verdict(verdict, key, budget, holder)
     }

@@ -1,12 +1,12 @@
 //! What a request that waits for a latch brings to the decision when it stops, and with which error
-//! (`liveness/verdict`). One task looks at the latch for all of them, so a failure is one of its
-//! looks.
+//! (`liveness/busy_or_unavailable`). One task looks at the latch for all of them, so a failure is
+//! one of its looks.
 
 use lock_store::{Instant, LockKey};
 
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
-use crate::engine::liveness::verdict::{Facts, judge};
+use crate::engine::liveness::busy_or_unavailable::{Facts, judge};
 use crate::engine::liveness::{Failing, Said, is_silence};
 use crate::engine::timing::Budget;
 use crate::error::LockError;

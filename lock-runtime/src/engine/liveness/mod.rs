@@ -1,10 +1,10 @@
 //! Whether the store answers: what tells "busy" from "dead".
 //!
 //! All requests of a client note here what their commands came to. When a request stops waiting,
-//! and with which error, is decided in `verdict`.
+//! and with which error, is decided in `busy_or_unavailable`.
 
+pub(super) mod busy_or_unavailable;
 pub(crate) mod key;
-pub(super) mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;

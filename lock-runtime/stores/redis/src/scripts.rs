@@ -1,5 +1,5 @@
-//! The Lua scripts. `transport/request.rs` sends one by hash, and by text to a server that does not
-//! know it.
+//! The Lua scripts. `transport/script_or_command.rs` sends one by hash, and by text to a server
+//! that does not know it.
 
 use std::sync::LazyLock;
 

@@ -9,7 +9,7 @@ use crate::context::ClientContext;
 use crate::topology::endpoint::Endpoint;
 use crate::topology::url::Topology;
 use crate::transport::connection::{Connection, Exchanged};
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::transport::supervisor;
 
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ use crate::topology::endpoint::Endpoint;
 use crate::topology::members::Member;
 use crate::topology::url::Topology;
 use crate::transport::client_channels::ClientChannels;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, reply};
 
 /// A longer one takes another allocation.

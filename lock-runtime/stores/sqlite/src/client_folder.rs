@@ -28,7 +28,7 @@ use nix::libc;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, geteuid};
 
-use crate::file_locks::open_itself;
+use crate::database_locks::open_itself;
 use crate::machine;
 
 /// The end of the name of a client's file.

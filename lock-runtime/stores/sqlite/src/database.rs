@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::database_locks::is_taken;
 use crate::errors::{busy, is_busy, not_writable, of_io, of_sqlite, replaced};
-use crate::file_locks::is_taken;
 use crate::files::{self, Files, FoundFiles, NotBegun, PAUSES, Writing, pause};
 use crate::schema;
 

@@ -3,8 +3,8 @@
 //! SQLite finds its log and its index by their names, once. If one of them is deleted or replaced,
 //! those who come later work in other files. So each transaction compares what it has with what is
 //! there, under a lock of its own: `flock` on the log, which ends only with its handle. It keeps
-//! out other clients also when SQLite's lock of a writer was lost ([`crate::file_locks`]), and lets
-//! a client put the log into the database while nobody writes, so that the log begins anew.
+//! out other clients also when SQLite's lock of a writer was lost ([`crate::database_locks`]), and
+//! lets a client put the log into the database while nobody writes, so that the log begins anew.
 //!
 //! Names are looked up when something was created, deleted or moved in the folder, and each second.
 //! Then the log's handle is opened anew: a child that was forked before has no copy of it, and does
@@ -22,8 +22,8 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 
+use crate::database_locks::{DatabaseLocks, FileId, id_of, last_change, open_itself, reset};
 use crate::errors::of_io;
-use crate::file_locks::{FileId, FileLocks, id_of, last_change, open_itself, reset};
 
 /// The log, locked by whoever writes.
 pub(crate) type Log = Flock<File>;
@@ -81,7 +81,7 @@ pub(crate) struct Files {
     index: PathBuf,
     folder: File,
     log_id: FileId,
-    locks: Arc<FileLocks>,
+    locks: Arc<DatabaseLocks>,
 }
 
 fn beside(database: &Path, ending: &str) -> PathBuf {
@@ -168,7 +168,7 @@ impl Files {
             named: named.to_owned(),
             database: database.to_owned(),
             log_id: id_of(&log.symlink_metadata()?),
-            locks: FileLocks::of(database, &index)?,
+            locks: DatabaseLocks::of(database, &index)?,
             log,
             index,
         })

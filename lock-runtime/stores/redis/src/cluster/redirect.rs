@@ -16,7 +16,7 @@ use super::slot_map::is_host;
 use crate::errors;
 use crate::topology::address::ServerAddress;
 use crate::transport::connection::Exchanged;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 /// The first pause before a redirected command is sent again. Each further pause is twice as long.
 const REDIRECT_PAUSE: Duration = Duration::from_millis(5);

@@ -13,7 +13,7 @@ use crate::topology::address::ServerAddress;
 use crate::topology::address_map::AddressMap;
 use crate::topology::key_slot::SLOTS;
 use crate::transport::connection::Connection;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 /// What a node says about the others. Addresses are those that lead there from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use redis::{FromRedisValue, ParsingError, Value};
 use crate::resp::Command;
 use crate::scripts;
 use crate::store::{KEYS, RedisStore};
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
 /// What merged requests have in common: lease, mode, channel prefix and the queue's time to live.

@@ -13,7 +13,7 @@ use crate::names::LatchNames;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::RedisStore;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
 impl RedisStore {

@@ -7,7 +7,7 @@ use lock_store::{Instant, LockKey, Owner, Released, Replied};
 
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, leaves_more, released};
 
 impl RedisStore {

@@ -8,7 +8,7 @@ use crate::resp::Command;
 use crate::servers::Servers;
 use crate::store::RedisStore;
 use crate::transport::connection::Connection;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 impl RedisStore {
     pub(crate) async fn ping_servers(&self, by: Instant) -> Replied<()> {

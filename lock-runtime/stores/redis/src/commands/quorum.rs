@@ -9,7 +9,7 @@ use redis::{FromRedisValue, Value};
 use super::acquire::token;
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis, released, remaining, reply};
 
 /// The request for one server's part.

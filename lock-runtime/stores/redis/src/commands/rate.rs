@@ -7,7 +7,7 @@ use lock_store::{Answer, Instant, RateRequest, Rated, Replied, micros, nanos};
 
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType};
 
 impl RedisStore {

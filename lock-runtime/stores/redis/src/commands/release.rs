@@ -15,7 +15,7 @@ use crate::config::RELEASE_PATIENCE;
 use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::{KEYS, RedisStore};
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, released};
 
 impl RedisStore {

@@ -5,7 +5,7 @@ use redis::{RedisError, Value};
 
 use crate::names::Prefix;
 use crate::scripts;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::millis;
 
 /// One script for holds of one slot. It can be divided, since each hold has one key.

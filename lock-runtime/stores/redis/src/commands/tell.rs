@@ -9,7 +9,7 @@ use crate::resp::Command;
 use crate::store::RedisStore;
 use crate::transport::client_channels::ClientChannels;
 use crate::transport::messages::Written;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 impl RedisStore {
     /// Sends a message through the server that has its key. Returns true if a client heard it

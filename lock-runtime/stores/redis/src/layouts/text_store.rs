@@ -20,7 +20,7 @@ use crate::scripts::Text;
 use crate::servers::Servers;
 use crate::store::RedisStore;
 use crate::topology::key_slot::slot_of;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis, remaining, reply};
 
 /// Those who wait ask again after this at the latest.

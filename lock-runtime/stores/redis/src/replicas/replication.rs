@@ -28,7 +28,7 @@ use crate::names::Prefix;
 use crate::servers::Servers;
 use crate::topology::address::ServerAddress;
 use crate::transport::connected::Connected;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 /// The maximum number of holds in one script.
 const BATCH: usize = 100;

@@ -6,7 +6,7 @@ use crate::config::Replicas;
 use crate::errors;
 use crate::resp::Command;
 use crate::transport::connected::Connected;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::millis;
 
 fn wait(replicas: Replicas) -> Command {

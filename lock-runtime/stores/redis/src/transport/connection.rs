@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 
 use super::client_channels::ClientChannels;
 use super::connected::Connected;
-use super::request::Request;
+use super::script_or_command::Request;
 use crate::context::ClientContext;
 use crate::errors;
 use crate::resp::{self, Limits};

@@ -10,6 +10,6 @@ mod login_renewal;
 pub(crate) mod messages;
 pub(crate) mod proof;
 pub(crate) mod push;
-pub(crate) mod request;
+pub(crate) mod script_or_command;
 mod subscribe;
 pub(crate) mod supervisor;

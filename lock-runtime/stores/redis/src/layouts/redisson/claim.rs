@@ -7,7 +7,7 @@ use super::names::RedissonNames;
 use crate::resp::Command;
 use crate::scripts::Text;
 use crate::store::RedisStore;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 
 #[derive(Clone, Copy)]
 pub(super) enum RedissonKind {

@@ -14,7 +14,7 @@ use super::names::{self, RedissonNames};
 use crate::commands::by_slot::BatchOutcomes;
 use crate::config::RELEASE_PATIENCE;
 use crate::scripts;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis};
 
 impl RedissonStore {

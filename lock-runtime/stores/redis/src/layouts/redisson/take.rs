@@ -14,7 +14,7 @@ use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
 use super::rivals::Sighting;
 use crate::scripts;
-use crate::transport::request::Request;
+use crate::transport::script_or_command::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
 /// How long this process lets others go first when it has had a key for its time.

@@ -1,4 +1,4 @@
-//! [`FileLocks`]: this process's own locks on the files of a database, beside SQLite's.
+//! [`DatabaseLocks`]: this process's own locks on the files of a database, beside SQLite's.
 //!
 //! SQLite's are POSIX record locks. The kernel drops all those of a process on a file as soon as
 //! the process closes any handle to that file, as a backup does that reads it. To other processes
@@ -37,7 +37,7 @@ pub(crate) fn id_of(found: &Metadata) -> FileId {
 /// The locks on a database file and its index. All clients of this process share them: closing a
 /// handle would end SQLite's locks of the others.
 #[derive(Debug)]
-pub(crate) struct FileLocks {
+pub(crate) struct DatabaseLocks {
     pub(crate) database: FileId,
     pub(crate) index: FileId,
     index_file: File,
@@ -45,7 +45,7 @@ pub(crate) struct FileLocks {
 }
 
 /// The locks of this process's clients.
-static KNOWN: Mutex<Vec<Weak<FileLocks>>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<Weak<DatabaseLocks>>> = Mutex::new(Vec::new());
 
 fn record(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
     let short = |number: libc::c_int| libc::c_short::try_from(number).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) fn open_itself(path: &Path, writes: bool) -> io::Result<File> {
     options.open(path)
 }
 
-impl FileLocks {
+impl DatabaseLocks {
     /// While SQLite has both of them open.
     pub(crate) fn of(database: &Path, index: &Path) -> io::Result<Arc<Self>> {
         let ids = (
