@@ -194,26 +194,38 @@ impl RedisCluster {
     pub async fn until_settled(&self) {
         let what = "all nodes agree about three masters with their replicas";
         eventually_within(FAILOVER_LIMIT, what, async || {
-            let mut first = None;
-            for node in &self.nodes {
-                if !node.responds_within(Duration::from_secs(1)).await {
-                    return false;
-                }
-                let replication: String = node.query(&["INFO", "replication"]).await;
-                let in_step = replication.contains("state=online")
-                    || replication.contains("master_link_status:up");
-                let mut ranges = ranges(node).await;
-                ranges.sort();
-                if !in_step || ranges.len() != MASTERS || ranges.iter().any(|of| of.len() != 2) {
-                    return false;
-                }
-                if *first.get_or_insert_with(|| ranges.clone()) != ranges {
-                    return false;
-                }
-            }
-            true
+            self.settled_masters().await.is_some()
         })
         .await;
+    }
+
+    /// The ports of the masters and the number of the last election, if all nodes agree who has
+    /// which slots, and each master has its replica.
+    pub async fn settled_masters(&self) -> Option<(BTreeSet<u16>, u64)> {
+        let mut first = None;
+        let mut last_epoch = 0;
+        for node in &self.nodes {
+            if !node.responds_within(Duration::from_secs(1)).await {
+                return None;
+            }
+            let replication: String = node.query(&["INFO", "replication"]).await;
+            let in_step = replication.contains("state=online")
+                || replication.contains("master_link_status:up");
+            let mut ranges = ranges(node).await;
+            ranges.sort();
+            if !in_step || ranges.len() != MASTERS || ranges.iter().any(|of| of.len() != 2) {
+                return None;
+            }
+            if *first.get_or_insert_with(|| ranges.clone()) != ranges {
+                return None;
+            }
+            let state: String = node.query(&["CLUSTER", "INFO"]).await;
+            let mut lines = state.lines();
+            let epoch = lines.find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
+            last_epoch = last_epoch.max(epoch.trim().parse().ok()?);
+        }
+        let masters = first?.into_iter().map(|of| of[0]).collect();
+        Some((masters, last_epoch))
     }
 
     /// Waits until all nodes that answer name another master than `old` for a slot.

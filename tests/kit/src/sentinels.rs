@@ -1,5 +1,6 @@
 //! A master, its replicas, and the sentinels that watch them.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -206,25 +207,30 @@ impl SentinelGroup {
     pub async fn until_settled(&self) {
         let what = "all sentinels name one master, with two replicas in step";
         eventually_within(SETTLE_LIMIT, what, async || {
-            let first = master_of(&self.sentinels[0]).await;
-            for sentinel in &self.sentinels {
-                if master_of(sentinel).await != first {
-                    return false;
-                }
-            }
-            let mut servers = self.servers.iter();
-            let Some(master) = servers.find(|server| Some(server.addr()) == first) else {
-                return false;
-            };
-            let question = ["INFO", "replication"];
-            let Ok(reply) = master.try_command(&question).await else {
-                return false;
-            };
-            let information: String = redis::from_redis_value(reply).expect("INFO is text");
-            information.contains("role:master")
-                && information.matches("state=online").count() == self.servers.len() - 1
+            self.settled_master().await.is_some()
         })
         .await;
+    }
+
+    /// The port of the master and the number of its election, if all sentinels name it and all
+    /// others are its replicas.
+    pub async fn settled_master(&self) -> Option<(u16, u64)> {
+        let mut named = Vec::new();
+        for sentinel in &self.sentinels {
+            let details = sentinel.try_command(&["SENTINEL", "MASTER", NAME]).await;
+            let details: HashMap<String, String> = redis::from_redis_value(details.ok()?).ok()?;
+            let epoch = details.get("config-epoch")?.parse().ok()?;
+            named.push((master_of(sentinel).await?, epoch));
+        }
+        let (addr, epoch): (SocketAddr, u64) = *named.first()?;
+        let mut servers = self.servers.iter();
+        let master = servers.find(|server| server.addr() == addr)?;
+        let information = master.try_command(&["INFO", "replication"]).await.ok()?;
+        let information: String = redis::from_redis_value(information).ok()?;
+        let is_settled = named.iter().all(|one| *one == (addr, epoch))
+            && information.contains("role:master")
+            && information.matches("state=online").count() == self.servers.len() - 1;
+        is_settled.then_some((addr.port(), epoch))
     }
 
     /// Waits until every sentinel names another master than `old`, and that master takes writes.

@@ -168,3 +168,25 @@ async fn sentinels_that_are_gone_or_stand_still_do_not_matter_while_one_answers(
     guard.release().await.unwrap();
     assert!(early.lock("k").try_acquire().await.unwrap().is_some());
 }
+
+/// The nemesis goes by it: what a replaced master grants is no fault of the lock.
+#[tokio::test]
+async fn a_group_is_settled_only_when_no_replaced_master_grants_any_more() {
+    let group = SentinelGroup::start().await;
+    group.until_settled().await;
+    let before = group.settled_master().await;
+    let old = group.master().await;
+    group.sentinels[2]
+        .command(&["SENTINEL", "FAILOVER", "mymaster"])
+        .await;
+    group.until_failed_over(old).await;
+    let both = old.query::<Vec<redis::Value>>(&["ROLE"]).await;
+    if both[0] == redis::Value::BulkString(b"master".to_vec()) {
+        assert_eq!(group.settled_master().await, None);
+    }
+    group.until_settled().await;
+    let after = group.settled_master().await;
+    assert!(after.is_some() && after != before, "{before:?} {after:?}");
+    let role = old.query::<Vec<redis::Value>>(&["ROLE"]).await;
+    assert_eq!(role[0], redis::Value::BulkString(b"slave".to_vec()));
+}

@@ -104,6 +104,19 @@ impl RedisSetUp {
         }
     }
 
+    /// The masters and the number of the last election, if others can take their places and all
+    /// agree who they are. Until then, one that was replaced may still grant locks.
+    pub(super) async fn settled_masters(&self) -> Option<(BTreeSet<u16>, u64)> {
+        match self {
+            Self::One(_) | Self::Quorum(_) => None,
+            Self::Sentinels { group, .. } => {
+                let (master, epoch) = group.settled_master().await?;
+                Some(([master].into(), epoch))
+            }
+            Self::Cluster(cluster) => cluster.settled_masters().await,
+        }
+    }
+
     /// The places of the masters among the servers, if others can take over from them.
     pub(super) async fn masters_at(&self) -> Vec<usize> {
         let masters = self.masters().await;

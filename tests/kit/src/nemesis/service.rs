@@ -34,8 +34,8 @@ pub(super) struct Service {
     resource: RedisServer,
     /// The networks of one client after the other.
     pub(super) proxies: Vec<Proxy>,
-    /// The ports of the masters, and when that was true.
-    masters: tokio::sync::Mutex<(BTreeSet<u16>, u64)>,
+    /// The ports of the masters with the number of their election, and when all agreed on them.
+    masters: tokio::sync::Mutex<Option<((BTreeSet<u16>, u64), u64)>>,
     pub(super) slots: tokio::sync::Mutex<Vec<Slot>>,
     processes: AtomicU32,
     histories: TempDir,
@@ -72,6 +72,9 @@ impl Service {
             injected: Mutex::default(),
             noticed: Mutex::default(),
         };
+        if let Some(redis) = service.server.redis() {
+            redis.until_settled().await;
+        }
         service.note_failovers().await;
         let mut slots = Vec::new();
         for at in 0..settings.processes {
@@ -126,22 +129,29 @@ impl Service {
             .push(injected);
     }
 
-    /// Records whether others have taken the place of masters since the last look. Where each lock
-    /// is confirmed by all replicas, that changes nothing.
+    /// Records whether others have taken the place of masters since the last look at which all
+    /// servers agreed: before that, one that was replaced may have granted locks beside the next.
+    /// Where each lock is confirmed by all replicas, that changes nothing.
     pub(super) async fn note_failovers(&self) {
         let Some(redis) = self.server.redis() else {
             return;
         };
-        let now = redis.masters().await;
+        // Whoever takes over during the look is seen at the next one.
+        let looked = monotonic_nanos();
+        let Some(now) = redis.settled_masters().await else {
+            return;
+        };
         let mut known = self.masters.lock().await;
-        if known.1 > 0 && known.0 != now {
+        if let Some((before, at)) = &*known
+            && *before != now
+        {
             let effect = match self.settings.engine.forgets_at_failover() {
                 true => Effect::DataLost,
                 false => Effect::Other,
             };
-            self.note(Fault::Failover, known.1, effect);
+            self.note(Fault::Failover, *at, effect);
         }
-        *known = (now, monotonic_nanos());
+        *known = Some((now, looked));
     }
 
     /// Records a violation that the histories do not show.
@@ -206,6 +216,9 @@ impl Service {
             assert!(status.success(), "a process ended badly: {status}");
         }
         self.look_for_channels().await;
+        if let Some(redis) = self.server.redis() {
+            redis.until_settled().await;
+        }
         self.note_failovers().await;
         let numbers = 0..self.processes.load(Ordering::Relaxed);
         let records: Vec<_> = numbers
