@@ -28,8 +28,8 @@ pub struct StillHeld {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhyHeld {
-    /// Its client did not answer within the timeout: it is gone, cut off or stopped, or an earlier
-    /// version. Its lease ends.
+    /// Its client did not answer within the timeout: it is gone, cut off or stopped, and its lease
+    /// ends. Or it is of an earlier version, lives, and renews.
     NoAnswer,
     /// It was told, its hold is lost, and its body or guard is still there: a body under `on_lost =
     /// "continue"`, one that blocks its thread, or a guard that was not dropped.

@@ -47,8 +47,11 @@ impl fmt::Debug for PostgresServer {
     }
 }
 
-/// The newest program of this name.
+/// The newest program of this name, or that in the folder `POSTGRES_PROGRAMS`.
 fn path_of(name: &str) -> PathBuf {
+    if let Some(given) = std::env::var_os("POSTGRES_PROGRAMS") {
+        return Path::new(&given).join(name);
+    }
     let of_version = |folder: &str| {
         let versions = fs::read_dir(folder).into_iter().flatten().flatten();
         versions
