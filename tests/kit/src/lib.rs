@@ -115,7 +115,7 @@ pub use peer_network::PeerNetwork;
 pub use pgbouncer::PgBouncer;
 pub use polled::polled;
 pub use port::Port;
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{PostgresServer, postgres_has_standbys};
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;

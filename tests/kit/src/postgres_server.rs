@@ -26,6 +26,8 @@ use crate::{Port, eventually};
 mod data;
 mod standby;
 
+pub use standby::postgres_has_standbys;
+
 /// The folders of Debian and Homebrew with a folder for each version, if the programs are not in
 /// the path.
 const FOLDERS: [&str; 3] = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"];
@@ -49,8 +51,9 @@ impl fmt::Debug for PostgresServer {
 
 /// The newest program of this name, or that in the folder `POSTGRES_PROGRAMS`.
 fn path_of(name: &str) -> PathBuf {
-    if let Some(given) = std::env::var_os("POSTGRES_PROGRAMS") {
-        return Path::new(&given).join(name);
+    let given = std::env::var_os("POSTGRES_PROGRAMS").map(|folder| Path::new(&folder).join(name));
+    if let Some(given) = given.filter(|given| given.exists()) {
+        return given;
     }
     let of_version = |folder: &str| {
         let versions = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -224,6 +227,8 @@ impl PostgresServer {
                 "-c",
                 "unix_socket_directories=",
             ])
+            // As it is from 14 on.
+            .args(["-c", "password_encryption=scram-sha-256"])
             .args(["-c", "max_connections=300", "-c", "shared_buffers=32MB"])
             // In its folder, which is removed, also when it was killed.
             .args(["-c", "dynamic_shared_memory_type=mmap"])

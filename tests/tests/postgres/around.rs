@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{PgBouncer, PostgresServer, Proxy, eventually};
+use lock_testkit::{PgBouncer, PostgresServer, Proxy, eventually, postgres_has_standbys};
 use tokio::task::JoinSet;
 
 use crate::checked::check;
@@ -93,6 +93,9 @@ async fn who_does_not_listen_asks_again_and_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synchronous_standby_that_takes_over_knows_every_lock_and_tokens_rise() {
+    if !postgres_has_standbys() {
+        return;
+    }
     let primary = PostgresServer::start().await;
     let standby = primary.standby(true).await;
     let url = format!(
@@ -126,6 +129,9 @@ async fn a_synchronous_standby_that_takes_over_knows_every_lock_and_tokens_rise(
 /// Two clients may hold a lock then. The data that one of them guards is safe all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_standby_does_not_know_fails_at_its_check() {
+    if !postgres_has_standbys() {
+        return;
+    }
     let primary = PostgresServer::start().await;
     let standby = primary.standby(false).await;
     let one = client(&primary.app_url()).await;
@@ -150,6 +156,9 @@ async fn what_a_standby_does_not_know_fails_at_its_check() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_asynchronous_standby_is_a_finding() {
+    if !postgres_has_standbys() {
+        return;
+    }
     let primary = PostgresServer::start().await;
     let _standby = primary.standby(false).await;
     let client = client(&primary.app_url()).await;

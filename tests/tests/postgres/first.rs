@@ -43,8 +43,9 @@ async fn a_plain_cycle_calls_them_and_no_other_function_of_locks() {
         let query = format!("{calls} WHERE funcname IN ({names})");
         server.number(&query).await
     };
-    // A session counts in its own time.
+    // A session counts in its own time, before 15 when it is used again.
     eventually("both are counted", async || {
+        client.inspect("other").await.unwrap();
         calls("'acquire_first', 'release_first'").await == 2
     })
     .await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Tls};
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::{PostgresServer, eventually, postgres_has_standbys};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -74,6 +74,9 @@ async fn a_silent_host_keeps_no_other_from_being_tried_over_tls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_primary_is_left_for_the_standby_that_took_over_and_not_used_again() {
+    if !postgres_has_standbys() {
+        return;
+    }
     let primary = PostgresServer::start().await;
     let standby = primary.standby(false).await;
     let url = url([primary.port(), standby.port()]);
@@ -142,6 +145,9 @@ impl Moving {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_leads_back_to_a_primary_that_was_replaced_is_not_followed() {
+    if !postgres_has_standbys() {
+        return;
+    }
     let primary = PostgresServer::start().await;
     let standby = primary.standby(false).await;
     let host = Moving::to(primary.port()).await;

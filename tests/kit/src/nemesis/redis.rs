@@ -24,6 +24,13 @@ pub(super) enum RedisSetUp {
     Quorum(RedisQuorum),
 }
 
+/// Servers that grant locks, of an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Masters {
+    ports: BTreeSet<u16>,
+    epoch: u64,
+}
+
 impl RedisSetUp {
     pub(super) async fn one(clock: Option<&ClockShim>) -> Self {
         let mut server = RedisServer::builder().appendonly(true);
@@ -104,17 +111,18 @@ impl RedisSetUp {
         }
     }
 
-    /// The masters and the number of the last election, if others can take their places and all
-    /// agree who they are. Until then, one that was replaced may still grant locks.
-    pub(super) async fn settled_masters(&self) -> Option<(BTreeSet<u16>, u64)> {
-        match self {
-            Self::One(_) | Self::Quorum(_) => None,
+    /// The masters, if others can take their places and all agree who they are. Until then, one
+    /// that was replaced may still grant locks.
+    pub(super) async fn settled_masters(&self) -> Option<Masters> {
+        let (ports, epoch) = match self {
+            Self::One(_) | Self::Quorum(_) => return None,
             Self::Sentinels { group, .. } => {
                 let (master, epoch) = group.settled_master().await?;
-                Some(([master].into(), epoch))
+                ([master].into(), epoch)
             }
-            Self::Cluster(cluster) => cluster.settled_masters().await,
-        }
+            Self::Cluster(cluster) => cluster.settled_masters().await?,
+        };
+        Some(Masters { ports, epoch })
     }
 
     /// The places of the masters among the servers, if others can take over from them.

@@ -1,7 +1,6 @@
 //! The parts of a run: the server, the resource, and the processes, each behind a network of its
 //! own.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +10,7 @@ use tempfile::TempDir;
 
 use super::arguments::Arguments;
 use super::clock_shim::ClockShim;
+use super::redis::Masters;
 use super::report::{Injected, Report};
 use super::server::{Engine, Server};
 use super::{Fault, Settings, verdict};
@@ -34,8 +34,8 @@ pub(super) struct Service {
     resource: RedisServer,
     /// The networks of one client after the other.
     pub(super) proxies: Vec<Proxy>,
-    /// The ports of the masters with the number of their election, and when all agreed on them.
-    masters: tokio::sync::Mutex<Option<((BTreeSet<u16>, u64), u64)>>,
+    /// The masters, and when all agreed on them.
+    masters: tokio::sync::Mutex<Option<(Masters, u64)>>,
     pub(super) slots: tokio::sync::Mutex<Vec<Slot>>,
     processes: AtomicU32,
     histories: TempDir,

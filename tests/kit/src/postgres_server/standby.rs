@@ -2,12 +2,25 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 
 use super::{PostgresServer, program};
 use crate::temporary::temporary_folder;
 use crate::{Port, eventually};
+
+/// Whether servers can be copied: what packages bring of another version may lack the program.
+/// Says so if it does.
+#[must_use]
+pub fn postgres_has_standbys() -> bool {
+    let given = std::env::var_os("POSTGRES_PROGRAMS");
+    let has = given.is_none_or(|folder| Path::new(&folder).join("pg_basebackup").exists());
+    if !has {
+        eprintln!("skipped: there is no pg_basebackup of this version");
+    }
+    has
+}
 
 impl PostgresServer {
     /// A copy of this server, which follows it from now on. With `synchronous`, each commit waits
