@@ -1,6 +1,7 @@
 //! What the crates need that users depend on, and what they bring along. Whether an advisory
 //! concerns it takes a network: CONTRIBUTING.md, "Before a release".
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     reason = "without cargo's answer there is nothing to test"
 )]
@@ -54,7 +55,6 @@ fn metadata() -> Value {
             "metadata",
             "--format-version=1",
             "--locked",
-            "--offline",
             "--all-features",
             "--filter-platform",
             host.unwrap(),
@@ -162,7 +162,8 @@ fn what_a_service_gets_may_be_used_by_anybody_and_needs_no_newer_rust() {
         let name = text(&package["name"]);
         let licence = text(&package["license"]);
         let expression = Expression::parse_mode(licence, ParseMode::LAX);
-        let allowed = expression.unwrap().evaluate(|needed| {
+        let expression = expression.unwrap_or_else(|error| panic!("{name}: {licence:?}: {error}"));
+        let allowed = expression.evaluate(|needed| {
             let id = needed.license.id();
             id.is_some_and(|id| LICENCES.contains(&id.name)) && needed.addition.is_none()
         });

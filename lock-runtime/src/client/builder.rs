@@ -34,7 +34,8 @@ use crate::observe::Observer;
 /// - command timeout 500 ms, connect timeout 1 s
 /// - a wait of more than 30 s is logged, and a hold that is renewed for more than 5 min
 /// - a lock passes inside the process 64 times and for 10 ms, while others wait
-/// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
+/// - unavailable after 2 s of silence, or when the wait is over where another server takes over:
+///   under sentinels, in a cluster, on ZooKeeper, etcd, and PostgreSQL with several hosts
 /// - no user, password or TLS but the URL's
 /// - addresses that sentinels and cluster nodes announce are used as they are
 /// - replicas: none have to confirm a hold
@@ -200,9 +201,9 @@ impl LockClientBuilder {
     /// `wait = "0s"` always has that time at most. Only requests end: holds are renewed, and undos
     /// are sent, as long as that may help.
     ///
-    /// Default: 2 s for one server and for a quorum. Under sentinels and in a cluster another
-    /// server takes over after a while. There a request waits as long as its wait says, and with
-    /// `wait = "forever"` as long as the client's.
+    /// Default: 2 s for one server and for a quorum. Under sentinels, in a cluster, on ZooKeeper,
+    /// etcd, and PostgreSQL with several hosts another server takes over after a while. There a
+    /// request waits as long as its wait says, and with `wait = "forever"` as long as the client's.
     pub fn unavailable_after(mut self, silence: Duration) -> Self {
         self.defaults.unavailable_after = Some(silence.min(FAR));
         self

@@ -19,9 +19,9 @@
 //! - **May grow with each version**: what is `#[non_exhaustive]` (requests, replies with details,
 //!   [`Capabilities`], [`Layout`], [`StoreErrorKind`] and others), and [`Store`] and [`Listener`],
 //!   by methods with a default. An engine that knows nothing of them goes on as before.
-//! - **Not covered**: [`rules`] and [`timing`], with which engines are written, and whatever this
-//!   page does not show. An engine that uses them pins the exact version, as the engines of this
-//!   workspace do.
+//! - **Not covered**: [`rules`] and [`timing`], with which engines are written (memcached's, too),
+//!   and whatever this page does not show. An engine that uses them pins the exact version, and
+//!   with it that of `lock-runtime`, which asks for its own exactly.
 
 mod capabilities;
 mod client_message;
@@ -75,7 +75,6 @@ pub use credentials::{
 #[doc(hidden)]
 pub use decorator::Operation;
 pub use error::{ConfigError, StoreError, StoreErrorKind};
-#[doc(hidden)]
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 #[doc(hidden)]

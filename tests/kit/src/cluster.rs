@@ -199,7 +199,7 @@ impl RedisCluster {
         .await;
     }
 
-    /// The ports of the masters and the number of the last election, if all nodes agree who has
+    /// The ports of the masters and the number of the last election that was won, if all nodes agree who has
     /// which slots, and each master has its replica.
     pub async fn settled_masters(&self) -> Option<(BTreeSet<u16>, u64)> {
         let mut first = None;
@@ -221,7 +221,8 @@ impl RedisCluster {
             }
             let state: String = node.query(&["CLUSTER", "INFO"]).await;
             let mut lines = state.lines();
-            let epoch = lines.find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
+            // Of a replica, its master's. A lost election does not raise it.
+            let epoch = lines.find_map(|line| line.strip_prefix("cluster_my_epoch:"))?;
             last_epoch = last_epoch.max(epoch.trim().parse().ok()?);
         }
         let masters = first?.into_iter().map(|of| of[0]).collect();

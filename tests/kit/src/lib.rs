@@ -121,7 +121,8 @@ pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
 pub use redis_backend::RedisBackend;
 pub use redis_server::{
-    RedisServer, RedisServerBuilder, patient_connection, server_is_at_least, server_speaks_tls,
+    RedisServer, RedisServerBuilder, patient_connection, server_is_at_least, server_reloads_slowly,
+    server_speaks_tls,
 };
 pub use redis_store::{PATIENT, context, redis_store};
 pub use redisson_backend::RedissonBackend;

@@ -51,9 +51,17 @@ impl fmt::Debug for PostgresServer {
 
 /// The newest program of this name, or that in the folder `POSTGRES_PROGRAMS`.
 fn path_of(name: &str) -> PathBuf {
-    let given = std::env::var_os("POSTGRES_PROGRAMS").map(|folder| Path::new(&folder).join(name));
-    if let Some(given) = given.filter(|given| given.exists()) {
-        return given;
+    if let Some(folder) = std::env::var_os("POSTGRES_PROGRAMS") {
+        let given = Path::new(&folder).join(name);
+        // The pooler is no part of PostgreSQL.
+        assert!(
+            given.exists() || name == "pgbouncer",
+            "there is no {}",
+            given.display()
+        );
+        if given.exists() {
+            return given;
+        }
     }
     let of_version = |folder: &str| {
         let versions = fs::read_dir(folder).into_iter().flatten().flatten();

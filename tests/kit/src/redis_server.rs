@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub use self::builder::RedisServerBuilder;
 use self::builder::Settings;
 pub(crate) use self::program::version;
-pub use self::program::{server_is_at_least, server_speaks_tls};
+pub use self::program::{server_is_at_least, server_reloads_slowly, server_speaks_tls};
 use crate::os_process::OsProcess;
 use crate::temporary::temporary_folder;
 use crate::{Port, eventually};

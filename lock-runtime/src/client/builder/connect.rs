@@ -55,12 +55,12 @@ impl LockClientBuilder {
             _ => LockError::Unavailable { key: None, source },
         };
         store.await_connection(by()).await.map_err(failed)?;
-        diagnose(&client, &store, timeouts);
         if strict {
             let mut servers = store.servers(by()).await.map_err(failed)?;
             servers.extend(client.layouts.are_in_process().then(of_this_process));
             refuse(&servers)?;
         }
+        diagnose(&client, &store, timeouts);
         Ok(client)
     }
 

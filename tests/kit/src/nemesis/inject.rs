@@ -13,10 +13,6 @@ use crate::seeded::Seeded;
 impl Service {
     /// Injects one fault, from its beginning to its end.
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
-        if fault.place() == Place::Server {
-            // What has happened before is not this fault's doing.
-            self.note_failovers().await;
-        }
         let (at, stands_still, is_away) = self.aim(random).await;
         let mut from = monotonic_nanos();
         let effect = match fault {

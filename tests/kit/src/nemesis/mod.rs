@@ -170,6 +170,8 @@ impl Phase {
                 };
             }
             let Some(fault) = coming.pop() else { return };
+            // What has happened before is not the next fault's doing.
+            service.note_failovers().await;
             let beside = random.pick(&self.faults);
             let mut other = Seeded::new(random.any());
             if fault.place() != beside.place() && random.chance(30) {

@@ -58,6 +58,8 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// The longest stall after each fault.
     pub stalls: BTreeMap<Fault, Stall>,
+    /// How long two holders were excused, since the next master may lack what was granted.
+    pub excused: Duration,
 }
 
 impl Report {
@@ -94,6 +96,7 @@ impl Report {
         self.unknown += other.unknown;
         self.accesses += other.accesses;
         self.refused += other.refused;
+        self.excused += other.excused;
         for (fault, number) in other.faults {
             *self.faults.entry(fault).or_default() += number;
         }
@@ -150,6 +153,13 @@ impl fmt::Display for Report {
             "violations: {in_model} in the model, {} outside",
             self.violations.len() - in_model
         )?;
+        if !self.excused.is_zero() {
+            writeln!(
+                f,
+                "not checked for two holders, after failovers: {:.0?}",
+                self.excused
+            )?;
+        }
         // Violations outside of the model come in large numbers.
         let outside = self.violations.iter().filter(|found| !found.in_model);
         for violation in self.in_model().take(20).chain(outside.take(3)) {

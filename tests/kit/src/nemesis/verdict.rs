@@ -60,6 +60,9 @@ pub(super) fn report(
         }
     }
     for one in &injected {
+        if one.fault == super::Fault::Failover && one.effect == Effect::DataLost {
+            report.excused += Duration::from_nanos(one.to - one.from);
+        }
         *report.faults.entry(one.fault).or_default() += 1;
     }
     // A run in which nothing happened proves nothing.

@@ -27,6 +27,17 @@ pub fn server_is_at_least(major: u32) -> bool {
     is
 }
 
+/// Whether the server can be asked while `DEBUG RELOAD` loads slowly: not before 7, and 8.2.3 ends
+/// with an assertion of its own then (`networking.c:2094`).
+#[must_use]
+pub fn server_reloads_slowly() -> bool {
+    let is = matches!(version(), (7 | 9.., _));
+    if !is {
+        eprintln!("skipped: this redis-server can't be asked during a slow reload");
+    }
+    is
+}
+
 /// Whether the server was built with TLS. If not, the test that asks ends here, and says so.
 #[must_use]
 pub fn server_speaks_tls() -> bool {
