@@ -199,8 +199,8 @@ impl RedisCluster {
         .await;
     }
 
-    /// The ports of the masters and the number of the last election that was won, if all nodes agree who has
-    /// which slots, and each master has its replica.
+    /// The ports of the masters and the number of the last election that was won, if all nodes
+    /// agree who has which slots, and each master has its replica.
     pub async fn settled_masters(&self) -> Option<(BTreeSet<u16>, u64)> {
         let mut first = None;
         let mut last_epoch = 0;
