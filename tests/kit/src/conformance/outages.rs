@@ -25,8 +25,11 @@ async fn impatient(store: &Backend) -> LockClient {
 }
 
 async fn impatient_with(store: &Backend, lease: Duration) -> LockClient {
-    let builder = store.builder().command_timeout(Duration::from_millis(300));
-    builder.lease(lease).connect().await.unwrap()
+    let timeout = store.patience() * Duration::from_millis(300);
+    let builder = store.builder().command_timeout(timeout).lease(lease);
+    // A server that has just come back may be slow for longer than the default of 2 s.
+    let builder = builder.unavailable_after(Duration::from_secs(20));
+    builder.connect().await.unwrap()
 }
 
 fn assert_unavailable<T: std::fmt::Debug>(result: Result<T, LockError>) {
