@@ -42,6 +42,7 @@ use lock_store::{
 };
 use tokio::sync::Notify;
 
+use self::acquire::foreign::ForeignTurns;
 use self::background::active::Active;
 use self::background::cleanup::Cleanup;
 use self::background::thread::ThreadEnd;
@@ -96,6 +97,7 @@ pub(crate) struct Engine {
     last_tokens: LastTokens,
     other_limits: OtherLimits,
     short_lease: ShortLease,
+    foreign_turns: ForeignTurns,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
     /// rate limiters, and the pause between two rounds for several keys.

@@ -19,8 +19,8 @@ pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(2);
 /// The longest pause while such clients take short turns. Between two of them, the key is free for
-/// some 50 µs.
-const FOREIGN_TURNS: Duration = Duration::from_millis(2);
+/// 50 to 500 µs, and an alarm is up to 1 ms late.
+const FOREIGN_TURNS: Duration = Duration::from_millis(1);
 /// How long such turns are expected to go on.
 const FOREIGN_TURNS_LAST: Duration = Duration::from_millis(50);
 /// The longest pause between looks at a value that such a client wrote a moment ago.
@@ -172,9 +172,9 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since
-/// then. The longer it lasts, the longer it is expected to. If another such client had it before,
-/// which was found at `changed`, the key is free for moments only. `scattered` is any number: it
-/// makes the time between looks vary.
+/// then. The longer it lasts, the longer it is expected to. If a key of such clients was found to go
+/// from one to the next at `changed`, it is free for moments only. `scattered` is any number: it makes
+/// the time between looks vary.
 pub(crate) fn recheck_beside_foreign(
     now: Instant,
     since: Instant,

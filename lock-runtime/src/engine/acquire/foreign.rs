@@ -1,11 +1,12 @@
-//! [`ForeignHolder`]: a key that a client holds which knows no queue.
+//! [`ForeignHolder`]: a key that a client holds which knows no queue. [`ForeignTurns`]: when such
+//! clients last took turns.
 //!
 //! Such a client frees the key and tells nobody, and may take it again at once. So whoever waits
 //! looks often, at times that no loop of the other client can be in step with.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use lock_store::{Holder, Instant, Owner};
+use lock_store::{Holder, Instant, Mutex, Owner};
 
 use crate::engine::timing;
 
@@ -14,9 +15,22 @@ use crate::engine::timing;
 pub(super) struct ForeignHolder {
     /// What it wrote, by its hash, and since when that is there.
     seen: Option<(u64, Instant)>,
-    /// When the value was last found to be another one.
-    changed: Option<Instant>,
     looks: u64,
+}
+
+/// When one of this client's requests last found that such a key had gone from one to the next. The
+/// request after it looks as often from its first look.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct ForeignTurns(Mutex<Option<Instant>>);
+
+impl ForeignTurns {
+    fn note(&self, now: Instant) {
+        *self.0.lock() = Some(now);
+    }
+
+    fn last(&self) -> Option<Instant> {
+        *self.0.lock()
+    }
 }
 
 impl ForeignHolder {
@@ -25,6 +39,7 @@ impl ForeignHolder {
         &mut self,
         holder: Option<Holder>,
         owner: Owner,
+        turns: &ForeignTurns,
         now: Instant,
     ) -> Option<Instant> {
         let Some(Holder::Foreign(value)) = holder else {
@@ -34,7 +49,7 @@ impl ForeignHolder {
         let since = match self.seen {
             Some((seen, since)) if seen == value => since,
             Some(_) => {
-                self.changed = Some(now);
+                turns.note(now);
                 now
             }
             None => now,
@@ -44,7 +59,7 @@ impl ForeignHolder {
         // The same in each run of a simulation.
         let mut scattered = DefaultHasher::new();
         (owner.request, self.looks).hash(&mut scattered);
-        let at = timing::recheck_beside_foreign(now, since, self.changed, scattered.finish());
+        let at = timing::recheck_beside_foreign(now, since, turns.last(), scattered.finish());
         Some(at)
     }
 }
@@ -61,10 +76,11 @@ mod tests {
     #[test]
     fn looks_come_at_times_that_no_loop_is_in_step_with() {
         let (mut foreign, start) = (ForeignHolder::default(), Instant::now());
+        let turns = ForeignTurns::default();
         let owner = Owner::new(ClientId(1), 1);
         let holder = |value| Some(Holder::Foreign(value));
         let mut looks = |holder, now| {
-            let at = foreign.recheck_at(holder, owner, now);
+            let at = foreign.recheck_at(holder, owner, &turns, now);
             at.map(|at| at.saturating_duration_since(now))
         };
         let pauses: Vec<_> = (0..100).filter_map(|_| looks(holder(7), start)).collect();
@@ -79,5 +95,21 @@ mod tests {
         assert_eq!(looks(None, later), None);
         let much_later = later + Duration::from_secs(9);
         assert!(looks(holder(8), much_later).is_some_and(|pause| short(&pause)));
+    }
+
+    #[test]
+    fn the_request_after_one_that_saw_short_turns_looks_often_at_once() {
+        let (turns, start) = (ForeignTurns::default(), Instant::now());
+        let owner = Owner::new(ClientId(1), 1);
+        let look = |foreign: &mut ForeignHolder, value| {
+            let holder = Some(Holder::Foreign(value));
+            let at = foreign.recheck_at(holder, owner, &turns, start);
+            at.map(|at| at.saturating_duration_since(start))
+        };
+        let often = |pause: Option<Duration>| pause < Some(Duration::from_millis(1));
+        let mut first = ForeignHolder::default();
+        assert!(!often(look(&mut first, 7)));
+        assert!(often(look(&mut first, 8)));
+        assert!(often(look(&mut ForeignHolder::default(), 9)));
     }
 }

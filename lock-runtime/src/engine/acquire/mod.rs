@@ -8,7 +8,7 @@
 //! of what it may wait for.
 
 mod command;
-mod foreign;
+pub(super) mod foreign;
 mod grant;
 mod lock_facts;
 mod long_wait;

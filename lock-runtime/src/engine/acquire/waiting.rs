@@ -283,7 +283,8 @@ impl<'e> AcquireTask<'e> {
             CommandOutcome::Skipped => return Continue(waiting.state),
             CommandOutcome::Busy { recheck_at, holder } => {
                 let owner = self.request.claim.owner;
-                let foreign = waiting.foreign.recheck_at(holder, owner, now);
+                let turns = &self.engine.foreign_turns;
+                let foreign = waiting.foreign.recheck_at(holder, owner, turns, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
                 // Drop grants heard before this reply. The store had ended them when it answered

@@ -12,6 +12,7 @@ use super::views::forget_unused_views;
 use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
+use crate::engine::acquire::foreign::ForeignTurns;
 use crate::engine::fencing::rising::LastTokens;
 use crate::engine::holder_names::Questions;
 use crate::engine::latch::store_time::StoreTime;
@@ -78,6 +79,7 @@ impl Engine {
             last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
             short_lease: ShortLease::default(),
+            foreign_turns: ForeignTurns::default(),
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),

@@ -319,9 +319,9 @@ fn a_key_in_short_turns_of_others_is_looked_at_often() {
         let at = recheck_beside_foreign(now, now, Some(changed), scattered);
         at.saturating_duration_since(now)
     };
-    assert_eq!(look(changed, 0), MS);
-    assert_eq!(look(changed, 1_999), MS + 999 * MS / 1000);
-    assert_eq!(look(changed + 50 * MS - NANO, 2_000), MS);
+    assert_eq!(look(changed, 0), MS / 2);
+    assert_eq!(look(changed, 999), 999 * MS / 1000);
+    assert_eq!(look(changed + 50 * MS - NANO, 1_000), MS / 2);
     assert_eq!(look(changed + 50 * MS, 2_000), 4 * MS);
 }
 

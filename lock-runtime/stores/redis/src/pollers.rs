@@ -6,9 +6,9 @@
 //! bounded. At its end the key is deleted, the queue is skipped, and this client does not ask for a
 //! moment.
 //!
-//! A turn lasts as long as the other side had the key before. A client that never had it is looked
-//! for where names are shared on purpose, in the empty namespace: the key is left alone now and
-//! then.
+//! A turn lasts as long as the other side had the key before. If they got it between two holds of
+//! this side, the rest is added to its next turn. A client that never had it is looked for where
+//! names are shared on purpose, in the empty namespace: the key is left alone now and then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,6 +44,8 @@ struct Contest {
     ours_until: Option<Instant>,
     /// How long this side's last turn was to be.
     turn: Duration,
+    /// The rest of a turn during which the other side got the key.
+    owed: Duration,
     free_until: Option<Instant>,
     /// When this side last asked for it in the order of arrival, which ends where a key is free.
     fair: Option<Instant>,
@@ -56,7 +58,9 @@ impl Pollers {
             Holder::Foreign(_) => self.enter(key, now, |contest| {
                 contest.seen = Some(now);
                 contest.theirs_since.get_or_insert(now);
-                contest.ours_until = None;
+                if let Some(until) = contest.ours_until.take() {
+                    contest.owed = until.saturating_duration_since(now);
+                }
             }),
             _ if is_shared => self.note_wanted(key, now),
             _ => self.note_granted(key, now),
@@ -136,7 +140,7 @@ impl Contest {
         }
         let is_seen = self.seen.is_some_and(|seen| seen + SEEN_FOR > now);
         self.turn = match self.theirs_since.take() {
-            Some(since) if is_seen => now.saturating_duration_since(since),
+            Some(since) if is_seen => self.owed + now.saturating_duration_since(since),
             // They have left the free key alone: their pauses are longer than the moment.
             None if is_seen => 2 * self.turn,
             _ => TURN_ALONE,
@@ -144,6 +148,7 @@ impl Contest {
         if is_seen {
             self.turn = self.turn.clamp(TURN_LEAST, TURN_MOST);
         }
+        self.owed = Duration::ZERO;
         let until = now + self.turn;
         self.ours_until = Some(until);
         until
@@ -176,6 +181,25 @@ mod tests {
         let until = pollers.free_until(&key(), ended + 14 * MS);
         assert_eq!(until, Some(ended + FREE_FOR));
         assert_eq!(pollers.free_until(&key(), ended + 15 * MS), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_turn_that_they_broke_into_is_added_to_the_next() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.note_busy(&key(), FOREIGN, true, start);
+        let got = start + 60 * MS;
+        pollers.note_granted(&key(), got);
+        pollers.note_busy(&key(), FOREIGN, true, got + 10 * MS);
+        pollers.note_busy(&key(), FOREIGN, true, got + 30 * MS);
+        let again = got + 40 * MS;
+        pollers.note_granted(&key(), again);
+        assert_eq!(pollers.end_turn(&key(), again + 79 * MS), None);
+        assert!(pollers.end_turn(&key(), again + 80 * MS).is_some());
+        // The turn has ended, and nothing is left of it.
+        pollers.note_busy(&key(), FOREIGN, true, again + 100 * MS);
+        let last = again + 130 * MS;
+        pollers.note_granted(&key(), last);
+        assert!(pollers.end_turn(&key(), last + 30 * MS).is_some());
     }
 
     #[test]
