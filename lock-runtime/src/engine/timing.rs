@@ -172,9 +172,9 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since
-/// then. The longer it lasts, the longer it is expected to. If a key of such clients was found to go
-/// from one to the next at `changed`, it is free for moments only. `scattered` is any number: it makes
-/// the time between looks vary.
+/// then. The longer it lasts, the longer it is expected to. If a key of such clients was found to
+/// go from one to the next at `changed`, it is free for moments only. `scattered` is any number: it
+/// makes the time between looks vary.
 pub(crate) fn recheck_beside_foreign(
     now: Instant,
     since: Instant,
