@@ -56,11 +56,13 @@ impl Pollers {
     pub(crate) fn note_busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
         match holder {
             Holder::Foreign(_) => self.enter(key, now, |contest| {
-                contest.seen = Some(now);
-                contest.theirs_since.get_or_insert(now);
-                if let Some(until) = contest.ours_until.take() {
+                if let Some(until) = contest.ours_until.take()
+                    && contest.is_seen(now)
+                {
                     contest.owed = until.saturating_duration_since(now);
                 }
+                contest.seen = Some(now);
+                contest.theirs_since.get_or_insert(now);
             }),
             _ if is_shared => self.note_wanted(key, now),
             _ => self.note_granted(key, now),
@@ -126,7 +128,11 @@ impl Pollers {
 impl Contest {
     fn is_in_use(&self, now: Instant) -> bool {
         let lately = |at: Option<Instant>| at.is_some_and(|at| at + SEEN_FOR > now);
-        lately(self.seen) || lately(self.ours_until) || lately(self.free_until) || self.is_fair(now)
+        self.is_seen(now) || lately(self.ours_until) || lately(self.free_until) || self.is_fair(now)
+    }
+
+    fn is_seen(&self, now: Instant) -> bool {
+        self.seen.is_some_and(|seen| seen + SEEN_FOR > now)
     }
 
     fn is_fair(&self, now: Instant) -> bool {
@@ -138,7 +144,7 @@ impl Contest {
         if let Some(until) = self.ours_until {
             return until;
         }
-        let is_seen = self.seen.is_some_and(|seen| seen + SEEN_FOR > now);
+        let is_seen = self.is_seen(now);
         self.turn = match self.theirs_since.take() {
             Some(since) if is_seen => self.owed + now.saturating_duration_since(since),
             // They have left the free key alone: their pauses are longer than the moment.
@@ -195,11 +201,22 @@ mod tests {
         pollers.note_granted(&key(), again);
         assert_eq!(pollers.end_turn(&key(), again + 79 * MS), None);
         assert!(pollers.end_turn(&key(), again + 80 * MS).is_some());
-        // The turn has ended, and nothing is left of it.
+        // That turn has ended, and nothing is left of it.
         pollers.note_busy(&key(), FOREIGN, true, again + 100 * MS);
         let last = again + 130 * MS;
         pollers.note_granted(&key(), last);
         assert!(pollers.end_turn(&key(), last + 30 * MS).is_some());
+    }
+
+    #[test]
+    fn a_turn_in_which_nobody_else_was_known_leaves_nothing_over() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.note_wanted(&key(), start);
+        pollers.note_busy(&key(), FOREIGN, true, start + 10 * MS);
+        let got = start + 40 * MS;
+        pollers.note_granted(&key(), got);
+        assert_eq!(pollers.end_turn(&key(), got + 29 * MS), None);
+        assert!(pollers.end_turn(&key(), got + 30 * MS).is_some());
     }
 
     #[test]
