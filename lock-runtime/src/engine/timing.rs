@@ -19,7 +19,7 @@ pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// The shortest pause between looks at a key of a client without a queue.
 const FOREIGN_LEAST: Duration = Duration::from_millis(2);
 /// The longest pause while such clients take short turns. Between two of them, the key is free for
-/// 50 to 500 µs, and an alarm is up to 1 ms late.
+/// 50 to 500 µs. An alarm is up to 1 ms late, so this is 1 to 2 ms in fact.
 const FOREIGN_TURNS: Duration = Duration::from_millis(1);
 /// How long such turns are expected to go on.
 const FOREIGN_TURNS_LAST: Duration = Duration::from_millis(50);
@@ -172,8 +172,8 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
 }
 
 /// When to look again at a key that, as far as is known, a client without a queue has held since
-/// then. The longer it lasts, the longer it is expected to. If a key of such clients was found to
-/// go from one to the next at `changed`, it is free for moments only. `scattered` is any number: it
+/// then. The longer it lasts, the longer it is expected to. If it was found at `changed` to go
+/// from one such client to the next, it is free for moments only. `scattered` is any number: it
 /// makes the time between looks vary.
 pub(crate) fn recheck_beside_foreign(
     now: Instant,
@@ -185,12 +185,18 @@ pub(crate) fn recheck_beside_foreign(
     if age >= FOREIGN_LASTS {
         return now + FOREIGN_SELDOM;
     }
-    let (least, most) = match changed.is_some_and(|at| at + FOREIGN_TURNS_LAST > now) {
+    let (least, most) = match changed.is_some_and(|at| are_foreign_turns_short(at, now)) {
         true => (FOREIGN_TURNS / 2, FOREIGN_TURNS),
         false => (FOREIGN_LEAST, age.clamp(FOREIGN_FIRST, FOREIGN_MOST)),
     };
     let more = scattered % u64::try_from((most - least).as_micros()).unwrap_or(1);
     now + least + Duration::from_micros(more)
+}
+
+/// Whether a key that was found at `changed` to go from one client without a queue to the next most
+/// likely goes on to.
+pub(crate) fn are_foreign_turns_short(changed: Instant, now: Instant) -> bool {
+    changed + FOREIGN_TURNS_LAST > now
 }
 
 /// The lease of a hand-over. A grant that nobody picks up costs the others this much.

@@ -125,8 +125,9 @@ pub struct Busy {
     pub holder: Option<Holder>,
     /// The capacity by the other holders' requests, if it differs from this request's.
     pub limit: Option<u32>,
-    /// When to ask again, for a store that does not tell of a release: in 10 ms at the soonest, and
-    /// in a second at the latest. `None`: when the holder's lease ends, and at least each second.
+    /// When to ask again: in 10 ms at the soonest, and in a second at the latest. For a store that
+    /// does not tell of a release, or tells of a foreign holder's as well. `None`: when the
+    /// holder's lease ends, and at least each second; more often if the holder is foreign.
     pub look_in: Option<Duration>,
 }
 

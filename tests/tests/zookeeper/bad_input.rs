@@ -279,3 +279,19 @@ async fn health_tells_of_an_ensemble_of_one_and_of_sessions_longer_than_asked() 
         "{findings:?}"
     );
 }
+
+#[tokio::test]
+async fn a_tick_that_is_shorter_than_that_of_the_servers_is_told_and_no_other() {
+    let servers = ZooKeeperEnsemble::one().await;
+    for (tick, is_told) in [(499, true), (500, false), (800, false)] {
+        let url = servers.url(&format!("?tick={tick}ms&session=3s"));
+        let health = client(&url).await.health().await.unwrap();
+        let mut findings = health.servers.iter().flat_map(|server| &server.findings);
+        let about = format!("`tick={tick}ms`: with less than its `tickTime`");
+        let tells = findings.any(|finding| finding.to_string().contains(&about));
+        assert_eq!(tells, is_told, "{health:?}");
+    }
+    let strict = LockClient::builder().url(servers.url("?tick=100ms"));
+    let refused = strict.strict_checks(true).connect().await.unwrap_err();
+    assert!(refused.to_string().contains("two can hold"), "{refused}");
+}

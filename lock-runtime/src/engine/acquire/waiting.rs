@@ -282,9 +282,8 @@ impl<'e> AcquireTask<'e> {
             // Its inbox says so too.
             CommandOutcome::Skipped => return Continue(waiting.state),
             CommandOutcome::Busy { recheck_at, holder } => {
-                let owner = self.request.claim.owner;
-                let turns = &self.engine.foreign_turns;
-                let foreign = waiting.foreign.recheck_at(holder, owner, turns, now);
+                let (claim, turns) = (&self.request.claim, &self.engine.foreign_turns);
+                let foreign = waiting.foreign.recheck_at(holder, claim, turns, now);
                 let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.heard) = (Retry::default(), HeardSoFar::Busy);
                 // Drop grants heard before this reply. The store had ended them when it answered

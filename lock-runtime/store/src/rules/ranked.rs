@@ -9,6 +9,7 @@ use super::{HeldPart, HoldId, Holders};
 use crate::instant::Instant;
 use crate::owner::{FoundHolder, Holder, Owner};
 use crate::request::{Acquired, Busy, LockFound, Permits};
+use crate::timing::FALLBACK_POLL;
 
 /// A request, as everybody finds it at the servers.
 pub trait RankedRequest {
@@ -84,6 +85,10 @@ impl Rank {
     pub fn busy(&self, queued: bool) -> Acquired {
         let mut busy = Busy::new(None, queued);
         (busy.holder, busy.limit) = (self.holder, self.limit);
+        if queued && matches!(self.holder, Some(Holder::Foreign(_))) {
+            // That client is in the same queue, so the store tells when it leaves.
+            busy.look_in = Some(FALLBACK_POLL);
+        }
         Acquired::Busy(busy)
     }
 }
@@ -289,5 +294,21 @@ mod tests {
         let standings = standings(&[part(1, 1), None, part(1, 1)], true);
         assert_eq!(standings[1], ChildStanding::OtherKind);
         assert!(matches!(standings[2], ChildStanding::Waits(_)));
+    }
+
+    #[test]
+    fn behind_a_client_in_the_same_queue_nobody_looks_often() {
+        let rank = Rank {
+            standing: ChildStanding::Waits(Obstacle::Children),
+            limit: None,
+            holder: Some(Holder::Foreign(7)),
+        };
+        let look_in = |queued| match rank.busy(queued) {
+            Acquired::Busy(busy) => busy.look_in,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(look_in(true), Some(FALLBACK_POLL));
+        // Who only tries is told who has it.
+        assert_eq!(look_in(false), None);
     }
 }

@@ -10,6 +10,7 @@
 //! this side, the rest is added to its next turn. A client that never had it is looked for where
 //! names are shared on purpose, in the empty namespace: the key is left alone now and then.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -44,7 +45,8 @@ struct Contest {
     ours_until: Option<Instant>,
     /// How long this side's last turn was to be.
     turn: Duration,
-    /// The rest of a turn during which the other side got the key.
+    /// The rest of a turn in which the other side got the key; or found it free, since another
+    /// process of this side had ended its own.
     owed: Duration,
     free_until: Option<Instant>,
     /// When this side last asked for it in the order of arrival, which ends where a key is free.
@@ -56,9 +58,10 @@ impl Pollers {
     pub(crate) fn note_busy(&self, key: &LockKey, holder: Holder, is_shared: bool, now: Instant) {
         match holder {
             Holder::Foreign(_) => self.enter(key, now, |contest| {
-                if let Some(until) = contest.ours_until.take()
-                    && contest.is_seen(now)
-                {
+                let ours_until = contest.ours_until.take();
+                if !contest.is_seen(now) {
+                    (contest.theirs_since, contest.owed) = (None, Duration::ZERO);
+                } else if let Some(until) = ours_until {
                     contest.owed = until.saturating_duration_since(now);
                 }
                 contest.seen = Some(now);
@@ -146,7 +149,7 @@ impl Contest {
         }
         let is_seen = self.is_seen(now);
         self.turn = match self.theirs_since.take() {
-            Some(since) if is_seen => self.owed + now.saturating_duration_since(since),
+            Some(since) if is_seen => now.saturating_duration_since(since),
             // They have left the free key alone: their pauses are longer than the moment.
             None if is_seen => 2 * self.turn,
             _ => TURN_ALONE,
@@ -154,8 +157,8 @@ impl Contest {
         if is_seen {
             self.turn = self.turn.clamp(TURN_LEAST, TURN_MOST);
         }
-        self.owed = Duration::ZERO;
-        let until = now + self.turn;
+        let with_rest = self.turn + mem::take(&mut self.owed);
+        let until = now + with_rest.min(TURN_MOST.max(self.turn));
         self.ours_until = Some(until);
         until
     }
@@ -214,6 +217,18 @@ mod tests {
         pollers.note_wanted(&key(), start);
         pollers.note_busy(&key(), FOREIGN, true, start + 10 * MS);
         let got = start + 40 * MS;
+        pollers.note_granted(&key(), got);
+        assert_eq!(pollers.end_turn(&key(), got + 29 * MS), None);
+        assert!(pollers.end_turn(&key(), got + 30 * MS).is_some());
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_long_ago_makes_no_turn_longer() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.note_busy(&key(), FOREIGN, true, start);
+        let later = start + 3600 * 1000 * MS;
+        pollers.note_busy(&key(), FOREIGN, true, later);
+        let got = later + 30 * MS;
         pollers.note_granted(&key(), got);
         assert_eq!(pollers.end_turn(&key(), got + 29 * MS), None);
         assert!(pollers.end_turn(&key(), got + 30 * MS).is_some());

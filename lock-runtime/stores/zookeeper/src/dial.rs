@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_store::ordered::{SessionMembers, gone};
-use lock_store::{Clock, Host, Instant, StoreError};
+use lock_store::{ClientId, Clock, Host, Instant, StoreError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
 
@@ -63,6 +64,28 @@ impl Dialer {
         let found = join_all(self.members.in_turn().map(resolve)).await;
         let attempt = async |host, address| self.attempt(&host, address, wanted).await;
         self.members.connect(&self.clock, found, attempt).await
+    }
+
+    /// How long the servers' sessions last at least, whatever is asked for: two ticks, unless their
+    /// `minSessionTimeout` says otherwise.
+    pub(crate) async fn shortest_session(&self) -> Option<Duration> {
+        let settings = Settings {
+            session: Duration::from_millis(1),
+            ..Settings::clone(&self.settings)
+        };
+        let limit = self.members.limit();
+        let dialer = Self {
+            members: SessionMembers::new(settings.hosts.clone(), ClientId(0), limit),
+            settings: Arc::new(settings),
+            transport: self.transport.clone(),
+            clock: self.clock.clone(),
+        };
+        let mut dialed = dialer.dial(&Wanted::new(0)).await.ok()?;
+        // If they do not hear it, the session ends after this time.
+        let close = wire::close();
+        let end = exchange(&mut dialed, 1, &close);
+        let _ = self.clock.by(self.clock.now() + limit, end).await;
+        (dialed.connected.session != 0).then_some(dialed.connected.timeout)
     }
 
     async fn attempt(

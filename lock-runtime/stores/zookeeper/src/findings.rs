@@ -36,14 +36,25 @@ impl EngineServers for ZooKeeperEngine {
 
     async fn about_session(&self, live: &Arc<Live>) -> Vec<Finding> {
         let (asked, granted) = (self.settings.session, live.timeout);
-        let finding = (granted > asked).then(|| {
-            Finding::other(format!(
+        let mut findings = Vec::new();
+        if granted > asked {
+            findings.push(format!(
                 "its sessions last at least {granted:?}, and the URL asks for {asked:?}: the locks \
                  of a process that has died stay taken for longer; lower its `tickTime` or its \
                  `minSessionTimeout`"
-            ))
-        });
-        finding.into_iter().collect()
+            ));
+        }
+        if let Some(tick) = self.settings.tick
+            && let Some(shortest) = self.session.shortest().await
+            && shortest > 2 * tick
+        {
+            findings.push(format!(
+                "its sessions last at least {shortest:?}, two of its ticks by default, and the \
+                 URL says `tick={tick:?}`: with less than its `tickTime` there, two can hold a \
+                 lock; write its `tickTime`, or leave `tick` out"
+            ));
+        }
+        findings.into_iter().map(Finding::other).collect()
     }
 
     fn describe(health: &mut ServerHealth, said: &String) {

@@ -49,6 +49,11 @@ impl Session {
         }
     }
 
+    /// How long a session of these servers lasts at least, if one of them says so.
+    pub(crate) async fn shortest(&self) -> Option<Duration> {
+        self.dialer.shortest_session().await
+    }
+
     /// Ends the session. Nobody waits for it.
     pub(crate) fn close(&self) {
         let last = self.connecting.close();
@@ -144,8 +149,7 @@ impl Session {
         trusted_until: Option<Instant>,
     ) -> (Arc<Live>, StoreError) {
         let (sent, server) = (dialed.sent, dialed.server);
-        let millis = u64::try_from(dialed.connected.timeout_millis).unwrap_or(0);
-        let timeout = Duration::from_millis(millis);
+        let timeout = dialed.connected.timeout;
         let clock = self.connecting.clock();
         let (tick, now) = (self.dialer.settings.tick, clock.now());
         let trust = match trusted_until {

@@ -2,6 +2,8 @@
 //!
 //! The protocol is that of ZooKeeper 3.5 and later, as its `zookeeper.jute` has it.
 
+use std::time::Duration;
+
 use crate::jute::{JuteReader, JuteWriter};
 
 /// What a request asks for. The numbers are the protocol's.
@@ -268,7 +270,7 @@ pub(crate) fn connect(seen: i64, timeout_millis: i32, session: i64, secret: &[u8
 /// The reply to [`connect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenSession {
-    pub(crate) timeout_millis: i32,
+    pub(crate) timeout: Duration,
     /// Zero: the session that was asked for is over.
     pub(crate) session: i64,
     pub(crate) secret: Vec<u8>,
@@ -276,9 +278,9 @@ pub(crate) struct GivenSession {
 
 pub(crate) fn connected(body: &[u8]) -> Option<GivenSession> {
     let mut reader = JuteReader::new(body);
-    let (_version, timeout_millis) = (reader.int()?, reader.int()?);
+    let (_version, millis) = (reader.int()?, reader.int()?);
     Some(GivenSession {
-        timeout_millis,
+        timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         session: reader.long()?,
         secret: reader.bytes()?.to_vec(),
     })
