@@ -165,7 +165,7 @@ async fn one_command_takes_all_that_are_free_one_renews_them_for_many_leases_and
     let mut setting = Setting::new(|builder| builder).await;
     let trouble = Arc::clone(&setting.trouble);
     for gathered in [false, true] {
-        let lease = Duration::from_millis(600);
+        let lease = Duration::from_millis(1500);
         let keys = if gathered { ["x", "y"] } else { ["x", "z"] };
         let request = setting.client.multi_lock(keys).lease(lease).renew(true);
         let waiting = tokio::spawn(request.acquire());

@@ -62,7 +62,10 @@ async fn a_full_memory_is_out_of_memory_and_the_connection_stays() {
     let client = server.client().await;
     let mut full = None;
     for number in 0..200_000 {
-        let lock = client.lock(format!("{number}"));
+        // So long that none is renewed meanwhile.
+        let lock = client
+            .lock(format!("{number}"))
+            .lease(Duration::from_secs(3600));
         match lock.wait(Duration::ZERO).acquire().await {
             Ok(guard) => std::mem::forget(guard),
             Err(error) => {

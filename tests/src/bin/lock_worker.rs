@@ -50,13 +50,15 @@ async fn main() -> std::io::Result<()> {
         match words.first().map_or("", String::as_str) {
             "ping" => say(&format!("pong {}", arguments.join(" "))),
             "connect" => {
-                client = Some(
-                    LockClient::builder()
-                        .url(&arguments[0])
-                        .connect()
-                        .await
-                        .expect("the store is up"),
-                );
+                let builder = LockClient::builder().url(&arguments[0]);
+                // On a busy machine.
+                let builder = match arguments.get(1).map(String::as_str) {
+                    Some("patient") => builder
+                        .connect_timeout(Duration::from_secs(10))
+                        .command_timeout(Duration::from_secs(5)),
+                    _ => builder,
+                };
+                client = Some(builder.connect().await.expect("the store is up"));
                 say("connected");
             }
             "hold" => {

@@ -32,7 +32,7 @@ async fn client(url: &str) -> LockClient {
 /// A worker process that is connected.
 async fn worker(url: &str) -> ChildProcess {
     let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
-    worker.send(&format!("connect {url}"));
+    worker.send(&format!("connect {url} patient"));
     worker.wait_for("connected").await;
     worker
 }

@@ -63,7 +63,10 @@ async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_
     };
     // Two are a majority.
     let url = servers.url_at(&others, "");
-    let other = LockClient::builder().url(url).connect_lazy().unwrap();
+    let other = LockClient::builder()
+        .url(url)
+        .command_timeout(Duration::from_secs(5));
+    let other = other.connect_lazy().unwrap();
     eventually("the others have a leader", async || {
         other.lock("other").run(async {}).await.is_ok()
     })

@@ -7,16 +7,19 @@ mod requests;
 
 use std::time::Duration;
 
-use lock_runtime::LockClient;
 use lock_runtime::observe::MetricsObserver;
+use lock_runtime::{LockClient, LockClientBuilder};
 use metrics_exporter_prometheus::PrometheusHandle;
 
-async fn client(url: &str) -> LockClient {
+fn builder(url: &str) -> LockClientBuilder {
     let builder = LockClient::builder().url(url);
     // Tasks hand the lock off however slow the test is.
     let builder = builder.local_tenure(64, Duration::from_secs(60));
-    let builder = builder.observer(MetricsObserver::new());
-    builder.connect().await.unwrap()
+    builder.observer(MetricsObserver::new())
+}
+
+async fn client(url: &str) -> LockClient {
+    builder(url).connect().await.unwrap()
 }
 
 /// The value of one series, as Prometheus reads it. Zero if there is none.

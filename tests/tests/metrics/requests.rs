@@ -9,7 +9,7 @@ use lock_testkit::{EtcdCluster, ZooKeeperEnsemble, eventually};
 use metrics::set_default_local_recorder;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
-use crate::{assert_values, client, value};
+use crate::{assert_values, builder, client, value};
 
 const LABEL: &str = "order:<id>";
 const LEADING: &str = r#"lock_leading{template="order:<id>",kind="exclusive"}"#;
@@ -266,7 +266,11 @@ async fn requests_at_zookeeper_and_etcd_count_as_others() {
     for url in [zookeeper.url(""), etcd.url("")] {
         let recorder = PrometheusBuilder::new().build_recorder();
         let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
-        let (client, other) = (client(&url).await, client(&url).await);
+        let patient = || {
+            let builder = builder(&url).command_timeout(Duration::from_secs(5));
+            builder.connect_timeout(Duration::from_secs(10)).connect()
+        };
+        let (client, other) = (patient().await.unwrap(), patient().await.unwrap());
         let lock = |client: &LockClient| client.lock("order:1").label(LABEL);
         let guard = lock(&client).acquire().await.unwrap();
         assert!(lock(&other).try_acquire().await.unwrap().is_none());

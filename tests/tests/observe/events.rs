@@ -96,7 +96,7 @@ async fn what_is_told_of_several_keys_names_the_first_and_counts_the_others() {
     let builder = LockClient::builder().url("memory:").observer(observer);
     let client = builder.connect().await.unwrap();
     let several = client.multi_lock(["c", "a", "b", "a"]);
-    let request = several.lease(Duration::from_millis(300)).renew(true);
+    let request = several.lease(3 * SECOND).renew(true);
     let guard = request.acquire().await.unwrap();
     let is_told = |what: &str| all.lock().unwrap().iter().any(|(told, ..)| *told == what);
     eventually("it is renewed", async || is_told("renewed")).await;
@@ -291,9 +291,9 @@ async fn renewals_are_told_and_those_that_were_late() {
     let builder = LockClient::builder()
         .url(proxy.url())
         .observer(told.clone());
-    let builder = builder.command_timeout(SECOND / 10);
+    let builder = builder.command_timeout(SECOND);
     let client = builder.connect().await.unwrap();
-    let lease = 6 * SECOND;
+    let lease = 9 * SECOND;
     let request = client.lock("k").label("k").lease(lease).renew(true);
     let guard = request.acquire().await.unwrap();
     told.eventually("k renewed").await;
@@ -331,7 +331,7 @@ async fn a_lock_that_was_lost_while_others_were_gathered_is_not_told() {
         .multi_lock(["a", "b"])
         .label("both")
         .wait(60 * SECOND);
-    let both = tokio::spawn(both.lease(SECOND / 2).acquire());
+    let both = tokio::spawn(both.lease(3 * SECOND).acquire());
     eventually("it has the first", async || client.stats().held == 2).await;
     assert!(client.force_release("a").await.unwrap());
     eventually("its renewal finds that", async || client.stats().held == 1).await;

@@ -55,13 +55,14 @@ async fn nobody_takes_over_before_a_transaction_that_has_checked_ends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_pass_an_open_check() {
     let (server, one, _) = one_and_other().await;
-    let lock = one.lock("k").lease(SHORT).renew(true);
-    let guard = lock.fenced().acquire().await.unwrap();
     let session = server.session().await;
+    let lease = 3 * SHORT;
+    let lock = one.lock("k").lease(lease).renew(true);
+    let guard = lock.fenced().acquire().await.unwrap();
     session.batch_execute("BEGIN").await.unwrap();
     session.simple_query(&check(&guard)).await.unwrap();
     let began = Instant::now();
-    eventually("two leases pass", async || began.elapsed() > 2 * SHORT).await;
+    eventually("two leases pass", async || began.elapsed() > 2 * lease).await;
     assert!(guard.is_held());
     session.simple_query(&check(&guard)).await.unwrap();
     session.batch_execute("COMMIT").await.unwrap();
@@ -181,9 +182,9 @@ async fn above_read_committed_a_token_of_a_shared_lock_is_refused_and_others_are
 async fn a_check_before_a_savepoint_outlives_a_rollback_to_it_and_one_within_does_not() {
     let (server, one, other) = one_and_other().await;
     for is_before in [true, false] {
-        let lock = one.lock("k").lease(2 * SHORT).renew(false).fenced();
-        let guard = lock.acquire().await.unwrap();
         let session = server.session().await;
+        let lock = one.lock("k").lease(4 * SHORT).renew(false).fenced();
+        let guard = lock.acquire().await.unwrap();
         session.batch_execute("BEGIN").await.unwrap();
         if is_before {
             session.simple_query(&check(&guard)).await.unwrap();

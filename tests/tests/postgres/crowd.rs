@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 use crate::checked::check;
-use crate::client;
+use crate::{builder, client};
 
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
@@ -209,17 +209,18 @@ async fn who_waits_for_a_latch_does_not_lock_its_row() {
 async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their_time() {
     let server = PostgresServer::start().await;
     let client = client(&server.app_url()).await;
-    let lock = client.lock("k").lease(3 * SHORT).renew(true);
+    let lease = 6 * SHORT;
+    let lock = client.lock("k").lease(lease).renew(true);
     let guard = lock.acquire().await.unwrap();
     let row = row_of_k(&server).await;
     let begun = Instant::now();
     // Its renewal is due after a third of the lease.
     await_row_lock(&server).await;
-    while begun.elapsed() < 3 * SHORT / 2 {
+    while begun.elapsed() < lease / 2 {
         tokio::time::sleep(SHORT / 20).await;
     }
     row.batch_execute("COMMIT").await.unwrap();
-    eventually("the lease has passed", async || begun.elapsed() > 3 * SHORT).await;
+    eventually("the lease has passed", async || begun.elapsed() > lease).await;
     assert!(guard.is_held());
     let row = row_of_k(&server).await;
     let released = tokio::spawn(guard.release());
@@ -233,11 +234,16 @@ async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their
     released.await.unwrap().unwrap();
 }
 
+/// A client that is told of a row that others keep, well before it gives up a command.
+async fn soon_told(server: &PostgresServer) -> LockClient {
+    let builder = builder(&server.app_url()).command_timeout(2 * SHORT);
+    builder.connect().await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_can_not_get_at_the_row_learns_that_the_server_answers_and_no_check_is_blamed() {
     let server = PostgresServer::start().await;
-    let client = LockClient::builder().url(server.app_url()).connect().await;
-    let client = client.unwrap();
+    let client = soon_told(&server).await;
     let guard = client.lock("k").fenced().acquire().await.unwrap();
     let row = row_of_k(&server).await;
     let released = guard.release().await.unwrap_err();
@@ -261,8 +267,7 @@ async fn who_can_not_get_at_the_row_learns_that_the_server_answers_and_no_check_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_behind_an_open_check_says_so() {
     let server = PostgresServer::start().await;
-    let client = LockClient::builder().url(server.app_url()).connect().await;
-    let client = client.unwrap();
+    let client = soon_told(&server).await;
     let guard = client.lock("k").fenced().acquire().await.unwrap();
     let session = server.session().await;
     session.batch_execute("BEGIN").await.unwrap();

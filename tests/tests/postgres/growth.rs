@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::Rate;
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::{PostgresServer, eventually, eventually_within};
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
@@ -92,7 +92,8 @@ async fn cleaning_keeps_up_with_those_who_write() {
             }
         });
     }
-    eventually("little is left of much", async || {
+    let limit = Duration::from_secs(120);
+    eventually_within(limit, "little is left of much", async || {
         let made = made.load(Ordering::Relaxed);
         made > 1000 && rows(&server).await < made / 3
     })

@@ -42,7 +42,7 @@ async fn sell_in(tx: &mut Transaction<'_>, locks: &LockClient, buyer: i64) -> Re
 }
 
 /// Right: it begins and commits inside.
-#[distributed_lock(key = "item", client = locks)]
+#[distributed_lock(key = "item", client = locks, wait = "60s")]
 async fn sell_one(session: &mut Client, locks: &LockClient, buyer: i64) -> Result<bool, Failed> {
     let tx = session.transaction().await?;
     let sold = sell(&tx, buyer).await?;

@@ -108,9 +108,9 @@ pub(crate) async fn what_either_keeps_at_least_is_kept_from_the_other(shared: &S
     let Some((mut java, client)) = shared.both().await else {
         return;
     };
-    let at_least = Duration::from_millis(1500);
+    let at_least = Duration::from_secs(4);
     let asked = monotonic_nanos();
-    let began = begin(&mut java, "report 60000 1500").await;
+    let began = begin(&mut java, "report 60000 4000").await;
     end(&mut java).await;
     assert!(is_busy(&client, "report").await);
     let ours = client.lock("report").acquire().await.unwrap();
@@ -136,9 +136,9 @@ pub(crate) async fn a_death_frees_it_at_the_end_of_its_lease(shared: &Shared) {
     let Some((mut java, client)) = shared.both().await else {
         return;
     };
-    let lease = Duration::from_secs(2);
+    let lease = Duration::from_secs(4);
     let asked = monotonic_nanos();
-    let began = begin(&mut java, "report 2000 0").await;
+    let began = begin(&mut java, "report 4000 0").await;
     java.kill();
     let ours = client.lock("report").acquire().await.unwrap();
     kept_for(lease, asked, began);
@@ -148,10 +148,10 @@ pub(crate) async fn a_death_frees_it_at_the_end_of_its_lease(shared: &Shared) {
         return;
     };
     let mut dying = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
-    dying.send(&format!("connect {}", shared.url));
+    dying.send(&format!("connect {} patient", shared.url));
     dying.wait_for("connected").await;
     let asked = monotonic_nanos();
-    dying.send("hold 1 report lease=2000");
+    dying.send("hold 1 report lease=4000");
     dying.wait_for("held").await;
     dying.kill();
     is_skipped(&mut java, "report 60000 0").await;
@@ -168,10 +168,10 @@ pub(crate) async fn either_can_extend_its_own_and_only_that(shared: &Shared) {
     let Some((mut java, client)) = shared.both().await else {
         return;
     };
-    let began = begin(&mut java, "report 1000 0").await;
+    let began = begin(&mut java, "report 4000 0").await;
     java.send("extend 60000 0");
     java.wait_for("extended").await;
-    while between(began, monotonic_nanos()) < Duration::from_millis(1200) {
+    while between(began, monotonic_nanos()) < Duration::from_millis(4200) {
         assert!(is_busy(&client, "report").await);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -180,14 +180,14 @@ pub(crate) async fn either_can_extend_its_own_and_only_that(shared: &Shared) {
     // What is not Java's any more it can't extend, nor end.
     assert!(client.force_release("report").await.unwrap());
     let asked = monotonic_nanos();
-    let ours = client.lock("report").lease(Duration::from_secs(1));
+    let ours = client.lock("report").lease(Duration::from_secs(4));
     let ours = ours.acquire().await.unwrap();
     java.send("extend 60000 0");
     java.wait_for("refused").await;
     end(&mut java).await;
 
     ours.extend(Duration::from_secs(60)).await.unwrap();
-    while between(asked, monotonic_nanos()) < Duration::from_millis(1200) {
+    while between(asked, monotonic_nanos()) < Duration::from_millis(4200) {
         is_skipped(&mut java, "report 60000 0").await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -206,7 +206,7 @@ pub(crate) async fn both_take_turns_and_never_at_once(shared: &Shared) {
     let seconds: u64 = seconds.map_or(5, |seconds| seconds.parse().unwrap());
     let millis = seconds * 1000;
     let mut ours = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
-    ours.send(&format!("connect {}", shared.url));
+    ours.send(&format!("connect {} patient", shared.url));
     ours.wait_for("connected").await;
     java.send(&format!("contend report 60000 {millis}"));
     ours.send(&format!("contend report 2 {millis} stays=2"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use lock_runtime::Rate;
-use lock_testkit::{ChildProcess, SqliteFile, eventually};
+use lock_testkit::{ChildProcess, SqliteFile, eventually, eventually_within};
 
 use crate::{client, until_waiting, worker};
 
@@ -103,7 +103,8 @@ async fn an_idle_database_is_cleaned() {
         + (SELECT count(*) FROM hold) + (SELECT count(*) FROM place)
         + (SELECT count(*) FROM latch_place)";
     assert!(file.number(left) > 100_000);
-    eventually("nothing is left", async || file.number(left) == 0).await;
+    let limit = Duration::from_secs(120);
+    eventually_within(limit, "nothing is left", async || file.number(left) == 0).await;
 }
 
 /// Nobody else wants the keys of the dead.

@@ -111,7 +111,7 @@ async fn the_death_of_either_frees_its_lock_at_the_end_of_its_time() {
             return;
         };
         let mut dying = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
-        dying.send(&format!("connect {}", url(&server, "ms", "50ms")));
+        dying.send(&format!("connect {} patient", url(&server, "ms", "50ms")));
         dying.wait_for("connected").await;
         let asked = monotonic_nanos();
         dying.send(&format!("hold 1 {KEY} lease=2000"));
@@ -158,7 +158,7 @@ async fn both_take_turns_and_never_at_once() {
         return;
     };
     let mut ours = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
-    ours.send(&format!("connect {}", url(&server, "ms", "5ms")));
+    ours.send(&format!("connect {} patient", url(&server, "ms", "5ms")));
     ours.wait_for("connected").await;
     for theirs in [&mut one, &mut two] {
         theirs.send(&format!("contend {KEY} 200 {millis} 20"));
@@ -219,7 +219,7 @@ async fn a_lock_is_renewed_and_kept_after_its_release() {
     let server = RedisServer::start().await;
     let builder = lock_runtime::LockClient::builder().url(url(&server, "ms", "0ms"));
     let client = builder
-        .lease(Duration::from_millis(300))
+        .lease(Duration::from_secs(3))
         .connect()
         .await
         .unwrap();

@@ -292,6 +292,7 @@ async fn a_tick_that_is_shorter_than_that_of_the_servers_is_told_and_no_other() 
         assert_eq!(tells, is_told, "{health:?}");
     }
     let strict = LockClient::builder().url(servers.url("?tick=100ms"));
+    let strict = strict.connect_timeout(LONG);
     let refused = strict.strict_checks(true).connect().await.unwrap_err();
     assert!(refused.to_string().contains("two can hold"), "{refused}");
 }

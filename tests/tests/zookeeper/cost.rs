@@ -75,7 +75,7 @@ async fn a_heartbeat_makes_servers_write_only_while_its_client_holds_or_waits() 
     let servers = ZooKeeperEnsemble::one().await;
     let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
     let proxy = Proxy::start_zookeeper(address).await;
-    let client = client(&servers.url_at(&[proxy.addr().port()], "?session=4s&tick=500ms")).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "?session=8s&tick=500ms")).await;
     let more = async |kind: &str| {
         let before = proxy.requests_named(kind);
         eventually("more are sent", async || {

@@ -129,7 +129,10 @@ async fn in_curators_layout_tokens_rise_and_several_keys_are_taken_at_once() {
 #[tokio::test]
 async fn the_layout_is_chosen_in_the_url_by_the_builder_or_for_a_view() {
     let servers = ZooKeeperEnsemble::one().await;
-    let builder = || LockClient::builder().wait(Duration::ZERO);
+    let builder = || {
+        let patient = LockClient::builder().command_timeout(Duration::from_secs(5));
+        patient.connect_timeout(LONG).wait(Duration::ZERO)
+    };
     let url = servers.url("?tick=500ms");
     let native = builder().url(&url).connect().await.unwrap();
     let by_url = builder().url(servers.url("?tick=500ms&layout=curator"));

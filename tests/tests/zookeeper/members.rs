@@ -53,7 +53,7 @@ async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
 #[tokio::test]
 async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_holder() {
     let servers = ZooKeeperEnsemble::three_quick().await;
-    let url = servers.url("?tick=500ms");
+    let url = servers.url("?tick=500ms&session=30s");
     let (a, b) = (client(&url).await, client(&url).await);
     let guard = a.lock("k").acquire().await.unwrap();
     let leader = servers.leader().await;
@@ -65,7 +65,10 @@ async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_
     };
     // Two are a majority.
     let url = servers.url_at(&others, "?tick=500ms");
-    let other = LockClient::builder().url(url).connect_lazy().unwrap();
+    let other = LockClient::builder()
+        .url(url)
+        .command_timeout(Duration::from_secs(5));
+    let other = other.connect_lazy().unwrap();
     eventually("the others have a leader", async || {
         other.lock("other").run(async {}).await.is_ok()
     })

@@ -24,22 +24,27 @@ async fn a_hold_is_over_for_its_client_before_the_server_ends_the_session() {
     let (servers, proxy) = behind_a_proxy().await;
     // Where the tick is not known, half of the session is taken off: what is left is what a slow
     // machine may take for an answer.
-    let longer = Duration::from_secs(6);
-    for (known, session) in [(OPTIONS, SESSION), ("?session=6s", longer)] {
+    let seconds = Duration::from_secs;
+    for (known, session) in [("?tick=500ms&session=5s", 5), ("?session=8s", 8)] {
+        let session = seconds(session);
         let url = servers.url_at(&[proxy.addr().port()], known);
         let cut_off = client(&url).await;
         let guard = cut_off.lock("k").acquire().await.unwrap();
         // The trust goes on as long as there are answers.
-        let until = Instant::now() + 2 * SESSION;
+        let until = Instant::now() + seconds(6);
         while Instant::now() < until {
             assert!(guard.is_held(), "{known}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        let path = format!("{}/lock/k", servers.chroot());
+        let mut looks = servers.session().await;
         proxy.freeze();
         let frozen = Instant::now();
         guard.lost().await;
         let after = frozen.elapsed();
-        assert_eq!(children(&servers, "k").await, 1, "{known}: after {after:?}");
+        let there = looks.children(&path).await.len();
+        assert_eq!(there, 1, "{known}: after {after:?}");
+        looks.close().await;
         assert!(!guard.is_held() && after < session, "{known}: {after:?}");
         let other = client(&servers.url(OPTIONS)).await;
         drop(other.lock("k").acquire().await.unwrap());
