@@ -35,7 +35,10 @@ async fn a_lazy_client_starts_before_its_server() {
     let server = RedisServer::start().await;
     let url = server.url();
     server.kill();
-    let client = LockClient::builder().url(url).connect_lazy().unwrap();
+    // On a busy machine, the server takes its time to start.
+    let builder = LockClient::builder().url(url);
+    let builder = builder.unavailable_after(Duration::from_secs(30));
+    let client = builder.connect_lazy().unwrap();
     unavailable(client.lock("k").try_acquire().await);
     let waiting = tokio::spawn(client.lock("k").wait(Duration::from_secs(20)).acquire());
     server.restart().await;

@@ -49,7 +49,8 @@ impl Waiters {
         let mut last = all.granted(0).await;
         let watched = key.split(',').next().unwrap();
         for number in 1..=WAITERS {
-            all.send(number, &format!("hold w{number} {key} {}", options(number)));
+            let words = format!("hold w{number} {key} {} wait=60000", options(number));
+            all.send(number, &words);
             until_waiting(&observer, watched, number).await;
         }
         all.release(0).await;
@@ -105,7 +106,7 @@ async fn readers_of_four_processes_go_in_front_of_the_writers_that_came_after_th
     let writes = |number: usize| number.is_multiple_of(5);
     for number in 1..=20 {
         let mode = if writes(number) { "write" } else { "read" };
-        all.send(number, &format!("hold w{number} k {mode}"));
+        all.send(number, &format!("hold w{number} k {mode} wait=60000"));
         until_waiting(&observer, "k", number).await;
     }
     // Four readers enter together, then the writer behind them, and so on.

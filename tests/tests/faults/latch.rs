@@ -12,7 +12,7 @@ use lock_testkit::{
 };
 use tokio::task::JoinHandle;
 
-use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
+use crate::{COMMAND_TIMEOUT, SLACK, client, enduring_client, timed, unavailable};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -127,7 +127,7 @@ async fn a_count_whose_reply_is_dropped_counts_once() {
 
 #[tokio::test]
 async fn calls_whose_connection_is_cut_take_effect_once() {
-    let (server, proxy, client) = behind_proxy().await;
+    let (server, proxy, client) = crate::network::patiently_behind_proxy().await;
     let latch = client.latch("k");
     latch.set(1).await.unwrap();
     latch.count_down().await.unwrap();
@@ -224,8 +224,20 @@ async fn fail_while_waiting(
     set: bool,
     limit: Duration,
 ) {
+    fail_while_waiting_with(COMMAND_TIMEOUT, fail, wait, set, limit).await;
+}
+
+/// The same for a client with this command timeout.
+async fn fail_while_waiting_with(
+    command_timeout: Duration,
+    fail: impl AsyncFn(&RedisServer),
+    wait: Option<Duration>,
+    set: bool,
+    limit: Duration,
+) {
     let server = RedisServer::start().await;
     let builder = LockClient::builder().url(server.url());
+    let builder = builder.command_timeout(command_timeout);
     let builder = builder.wait(Duration::from_secs(2));
     let client = builder.connect().await.unwrap();
     let latch = client.latch("k");
@@ -259,9 +271,10 @@ async fn a_server_that_stops_or_freezes_while_waiting_is_unavailable_within_the_
         fail_while_waiting(async |server| server.kill(), Some(wait), set, wait).await;
         fail_while_waiting(async |server| server.pause(), Some(wait), set, wait).await;
     }
-    let short = Duration::from_millis(400);
+    // An answer counts as recent in the second half of the wait. It freezes in the first.
+    let (short, command_timeout) = (Duration::from_secs(4), Duration::from_secs(5));
     let pause = async |server: &RedisServer| server.pause();
-    fail_while_waiting(pause, Some(short), true, COMMAND_TIMEOUT).await;
+    fail_while_waiting_with(command_timeout, pause, Some(short), true, command_timeout).await;
 }
 
 #[tokio::test]
@@ -304,7 +317,8 @@ async fn calls_to_a_dead_or_frozen_server_are_unavailable_within_the_clients_wai
 #[tokio::test]
 async fn a_wait_outlives_a_freeze_and_a_restart() {
     let server = RedisServer::builder().appendonly(true).start().await;
-    let (waiter, other) = (client(&server.url()).await, client(&server.url()).await);
+    let waiter = enduring_client(&server.url()).await;
+    let other = client(&server.url()).await;
     other.latch("k").set(1).await.unwrap();
     let waiting = waiting(waiter.latch("k"), LONG);
     until_placed(&server, 1).await;
@@ -323,7 +337,8 @@ async fn a_wait_outlives_a_freeze_and_a_restart() {
 #[tokio::test]
 async fn a_server_that_lost_its_data_is_a_lost_latch() {
     let server = RedisServer::start().await;
-    let (waiter, other) = (client(&server.url()).await, client(&server.url()).await);
+    let waiter = enduring_client(&server.url()).await;
+    let other = client(&server.url()).await;
     for set_again in [false, true] {
         let set = eventually("it is set", async || other.latch("k").set(1).await.is_ok());
         set.await;
@@ -350,7 +365,7 @@ async fn a_server_that_lost_its_data_is_a_lost_latch() {
 #[tokio::test]
 async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
     let server = RedisServer::start().await;
-    let wait = Duration::from_millis(600);
+    let wait = Duration::from_secs(3);
     let builder = LockClient::builder().url(server.url()).wait(wait);
     let client = builder.connect().await.unwrap();
     let latch = client.latch("k");

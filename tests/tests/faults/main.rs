@@ -60,6 +60,14 @@ async fn patient_client(url: &str) -> LockClient {
     builder.connect_timeout(10 * SLACK).connect().await.unwrap()
 }
 
+/// A client whose requests wait for a server that is away. On a busy machine it may be back only
+/// when the default time of silence is over.
+async fn enduring_client(url: &str) -> LockClient {
+    let builder = LockClient::builder().url(url);
+    let builder = builder.unavailable_after(Duration::from_secs(30));
+    builder.connect().await.unwrap()
+}
+
 /// A worker process that is connected.
 async fn worker(url: &str) -> ChildProcess {
     let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);

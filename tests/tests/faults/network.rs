@@ -5,13 +5,23 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{Proxy, RedisServer, eventually};
 
-use crate::{client, unavailable, until_waiting};
+use crate::{COMMAND_TIMEOUT, client, unavailable, until_waiting};
 
 pub(crate) async fn behind_proxy() -> (RedisServer, Proxy, LockClient) {
+    behind_proxy_with(COMMAND_TIMEOUT).await
+}
+
+/// The same, where connections are counted: a busy machine's late answers bring no other one.
+pub(crate) async fn patiently_behind_proxy() -> (RedisServer, Proxy, LockClient) {
+    behind_proxy_with(10 * COMMAND_TIMEOUT).await
+}
+
+async fn behind_proxy_with(command_timeout: Duration) -> (RedisServer, Proxy, LockClient) {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    // Replies that are lost for a while must not end requests as silence would.
     let builder = LockClient::builder().url(proxy.url());
+    let builder = builder.command_timeout(command_timeout);
+    // Replies that are lost for a while must not end requests as silence would.
     let builder = builder.unavailable_after(Duration::from_secs(60));
     let client = builder.connect().await.unwrap();
     (server, proxy, client)
@@ -50,7 +60,7 @@ async fn an_acquire_whose_reply_is_dropped_leaves_no_lock_behind() {
 #[tokio::test]
 async fn a_connection_cut_between_request_and_reply_gives_the_lock_all_the_same() {
     for (command, fenced) in [("set", false), ("evalsha", true)] {
-        let (server, proxy, client) = behind_proxy().await;
+        let (server, proxy, client) = patiently_behind_proxy().await;
         let request = || {
             if fenced {
                 client.lock("k").fenced()
@@ -284,17 +294,23 @@ async fn shutdown_waits_until_its_waiters_have_left_the_queue() {
 
 #[tokio::test]
 async fn a_busy_lock_behind_a_slow_network_is_busy_and_never_unavailable() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let holder = client(&server.url()).await;
     let _held = holder.lock("k").acquire().await.unwrap();
     let mut requests = tokio::task::JoinSet::new();
-    proxy.delay_replies(Duration::from_millis(100));
+    proxy.delay_replies(TIMEOUT / 5);
     // The wait ends at any point of a command's time.
     for step in 0..12 {
-        let client = client(&proxy.url()).await;
-        let wait = Duration::from_millis(1100 + 10 * step);
+        let builder = LockClient::builder().url(proxy.url());
+        let builder = builder.command_timeout(TIMEOUT);
+        let builder = builder.unavailable_after(4 * TIMEOUT);
+        // Several replies.
+        let builder = builder.connect_timeout(5 * TIMEOUT);
+        let wait = Duration::from_millis(4400 + 40 * step);
         requests.spawn(async move {
+            let client = builder.connect().await.unwrap();
             for round in 0..3 {
                 let request = client.lock("k").wait(wait);
                 let request = if round == 1 { request.fair() } else { request };

@@ -128,7 +128,7 @@ async fn arrival_order_is_kept_across_processes_under_fair() {
         workers.push(worker(&server.url()).await);
     }
     for number in 0..24 {
-        workers[number % 4].send(&format!("hold w{number} k fair"));
+        workers[number % 4].send(&format!("hold w{number} k fair wait=60000"));
         until_waiting(&observer, "k", number + 1).await;
     }
     held.release().await.unwrap();
@@ -262,7 +262,8 @@ async fn all_places_of_a_process_that_stands_still_cost_one_short_first_lease() 
     // The process goes on at its old places.
     stopped.resume();
     until_waiting(&observer, "k", 8).await;
-    let another = tokio::spawn(observer.lock("k").fair().acquire());
+    let another = observer.lock("k").fair().wait(Duration::from_secs(60));
+    let another = tokio::spawn(another.acquire());
     until_waiting(&observer, "k", 9).await;
     last.release().await.unwrap();
     // The first was granted the lock meanwhile, and lost its place.
@@ -281,8 +282,17 @@ async fn a_writer_that_stands_still_stops_readers_for_two_seconds_and_not_after_
     for (key, wait, at_most) in [("long", 60_000, 2000), ("short", 300, 300)] {
         let _reader = observer.rw_lock(key).read().acquire().await.unwrap();
         let mut writer = worker(&server.url()).await;
-        writer.send(&format!("hold w {key} write wait={wait}"));
-        until_waiting(&observer, key, 1).await;
+        let waits = format!("hold w {key} write wait={wait}");
+        writer.send(&waits);
+        lock_testkit::eventually("it is seen to wait", async || {
+            // On a busy machine, a short wait may be over before it is seen.
+            let events = writer.take_events();
+            if events.iter().any(|event| event.text.starts_with("failed")) {
+                writer.send(&waits);
+            }
+            observer.inspect(key).await.unwrap().waiting == 1
+        })
+        .await;
         writer.pause();
         let paused = Instant::now();
         let another = observer.rw_lock(key).read().wait(Duration::from_secs(20));
@@ -341,9 +351,11 @@ async fn a_waiter_stopped_beyond_its_hand_over_does_not_take_the_old_grant_for_a
         held.push(observer.lock(format!("k{key}")).acquire().await.unwrap());
     }
     let (mut stopped, mut next) = (worker(&server.url()).await, worker(&server.url()).await);
-    for (places, worker) in [&mut stopped, &mut next].into_iter().enumerate() {
+    // What the one is granted while it stands still ends soon. The other keeps its locks.
+    let workers = [(&mut stopped, 300), (&mut next, 10_000)];
+    for (places, (worker, lease)) in workers.into_iter().enumerate() {
         for key in 0..KEYS {
-            worker.send(&format!("hold {key} k{key} lease=300 renew wait=60000"));
+            worker.send(&format!("hold {key} k{key} lease={lease} renew wait=60000"));
         }
         for key in 0..KEYS {
             until_waiting(&observer, &format!("k{key}"), places + 1).await;

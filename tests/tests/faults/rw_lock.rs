@@ -174,7 +174,8 @@ async fn holders_survive_a_server_that_comes_back_with_its_data() {
 #[tokio::test]
 async fn every_waiter_takes_a_place_again_after_a_restart() {
     let server = RedisServer::start().await;
-    let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
+    let holder = client(&server.url()).await;
+    let waiter = crate::enduring_client(&server.url()).await;
     for kind in 0..3 {
         let held = [
             holder.rw_lock("k").write(),

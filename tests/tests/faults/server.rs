@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockError, LostReason, StoreErrorKind};
 use lock_testkit::{RedisServer, eventually};
 
-use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting};
+use crate::{COMMAND_TIMEOUT, SLACK, client, enduring_client, timed, unavailable, until_waiting};
 
 /// Waits while another client holds the lock, makes the server fail, and expects the error within
 /// `limit`.
@@ -14,10 +14,21 @@ async fn fail_while_waiting(
     request: impl Fn(&LockClient) -> lock_runtime::Lock,
     limit: Duration,
 ) -> StoreErrorKind {
+    fail_while_waiting_with(COMMAND_TIMEOUT, fail, request, limit).await
+}
+
+/// The same for a client with this command timeout.
+async fn fail_while_waiting_with(
+    command_timeout: Duration,
+    fail: impl AsyncFn(&RedisServer),
+    request: impl Fn(&LockClient) -> lock_runtime::Lock,
+    limit: Duration,
+) -> StoreErrorKind {
     let server = RedisServer::start().await;
     let holder = client(&server.url()).await;
     let waiter = LockClient::builder()
         .url(server.url())
+        .command_timeout(command_timeout)
         .wait(Duration::from_secs(2))
         .connect()
         .await
@@ -65,11 +76,13 @@ async fn a_server_that_freezes_while_waiting_is_unavailable_within_the_wait() {
 
 #[tokio::test]
 async fn a_server_that_freezes_during_a_wait_shorter_than_the_command_timeout_is_not_busy() {
-    let wait = Duration::from_millis(400);
-    fail_while_waiting(
+    // An answer counts as recent in the second half of the wait. It freezes in the first.
+    let (wait, command_timeout) = (Duration::from_secs(4), Duration::from_secs(5));
+    fail_while_waiting_with(
+        command_timeout,
         async |server| server.pause(),
         |client| client.lock("k").wait(wait),
-        COMMAND_TIMEOUT,
+        command_timeout,
     )
     .await;
 }
@@ -114,7 +127,7 @@ async fn one_try_at_a_dead_or_frozen_server_is_unavailable_within_the_command_ti
 #[tokio::test]
 async fn the_same_client_works_again_after_a_freeze_and_after_a_restart() {
     let server = RedisServer::start().await;
-    let client = client(&server.url()).await;
+    let client = enduring_client(&server.url()).await;
     client
         .lock("k")
         .acquire()
@@ -137,7 +150,7 @@ async fn the_same_client_works_again_after_a_freeze_and_after_a_restart() {
         .unwrap();
     server.kill();
     unavailable(client.lock("k").try_acquire().await);
-    let waiting = tokio::spawn(client.lock("k").acquire());
+    let waiting = tokio::spawn(client.lock("k").wait(Duration::from_secs(30)).acquire());
     server.restart().await;
     waiting.await.unwrap().unwrap().release().await.unwrap();
 }
@@ -145,7 +158,8 @@ async fn the_same_client_works_again_after_a_freeze_and_after_a_restart() {
 #[tokio::test]
 async fn every_waiter_looks_again_after_a_restart() {
     let server = RedisServer::start().await;
-    let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
+    let holder = client(&server.url()).await;
+    let waiter = enduring_client(&server.url()).await;
     let held = holder.lock("k").acquire().await.unwrap();
     let mut waiting = tokio::task::JoinSet::new();
     for fair in [true, true, false, false] {

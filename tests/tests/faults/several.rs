@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually};
 
-use crate::network::{behind_proxy, started};
+use crate::network::{behind_proxy, patiently_behind_proxy, started};
 use crate::{COMMAND_TIMEOUT, SLACK, client, unavailable, until_waiting, worker};
 
 const NOBODYS: Vec<String> = Vec::new();
@@ -125,7 +125,8 @@ async fn an_acquire_whose_reply_is_dropped_leaves_no_lock_behind() {
 
 #[tokio::test]
 async fn replies_dropped_while_the_rest_is_waited_for_leave_no_lock_behind() {
-    for wait in [1, 30] {
+    const SHORT: u64 = 4;
+    for wait in [SHORT, 30] {
         let (server, proxy, client) = behind_proxy().await;
         let other = crate::client(&server.url()).await;
         let held = other.lock("y").acquire().await.unwrap();
@@ -135,7 +136,7 @@ async fn replies_dropped_while_the_rest_is_waited_for_leave_no_lock_behind() {
         // It is handed the second key, and hears neither that nor any answer.
         proxy.drop_replies(true);
         held.release().await.unwrap();
-        if wait == 1 {
+        if wait == SHORT {
             unavailable(waiting.await.unwrap());
             proxy.drop_replies(false);
         } else {
@@ -158,7 +159,7 @@ async fn replies_dropped_while_the_rest_is_waited_for_leave_no_lock_behind() {
 
 #[tokio::test]
 async fn a_connection_cut_between_request_and_reply_gives_the_locks_all_the_same() {
-    let (server, proxy, client) = behind_proxy().await;
+    let (server, proxy, client) = patiently_behind_proxy().await;
     let request = client.multi_lock(["y", "x"]).fenced();
     let warm = request.clone().acquire().await.unwrap();
     warm.release().await.unwrap();

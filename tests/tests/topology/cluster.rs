@@ -36,7 +36,7 @@ async fn until_waiting(client: &LockClient, key: &str, places: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start_patient().await;
     let (one, two) = (client(&cluster.url()).await, client(&cluster.url()).await);
     for key in keys() {
         let lock = |client: &LockClient| client.lock(key.as_str()).fenced();
@@ -160,7 +160,7 @@ async fn several_keys_over_several_slots_are_taken_all_or_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hash_tag_of_the_author_keeps_locks_together_and_odd_braces_are_refused() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start_patient().await;
     let client = client(&cluster.url()).await;
     let tagged = ["{tenant}", "{tenant}:stock:1", "a:{tenant}", "a:{tenant}:b"];
     let slot = cluster.slot("tenant").await;
@@ -212,7 +212,7 @@ async fn a_cluster_of_which_no_node_answers_is_unavailable_in_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_refuses_a_sign_of_life_is_not_well() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start_patient().await;
     let client = client(&cluster.url()).await;
     client.health().await.unwrap();
     let node = &cluster.nodes[1];

@@ -283,19 +283,30 @@ async fn a_user_who_may_not_ask_learns_which_right_is_missing_and_is_denied_noth
 async fn strict_checks_that_are_not_answered_end_one_connect_timeout_after_connecting() {
     const CONNECT: Duration = Duration::from_secs(2);
     let server = RedisServer::start().await;
-    let proxy = Proxy::start(server.addr()).await;
-    // Long enough to lose the reply to a question that has been seen.
-    proxy.delay_replies(Duration::from_millis(100));
-    let builder = strict(&proxy.url()).connect_timeout(CONNECT);
-    let began = Instant::now();
-    let (refused, ()) = tokio::join!(builder.command_timeout(10 * CONNECT).connect(), async {
-        eventually("it is connected and asked", async || {
-            proxy.requests_named("CONFIG") > 0
-        })
-        .await;
-        proxy.drop_replies(true);
-    });
-    let took = began.elapsed();
+    let connect = async || {
+        let proxy = Proxy::start(server.addr()).await;
+        // Long enough to lose the reply to a question that has been seen.
+        proxy.delay_replies(Duration::from_millis(100));
+        let builder = strict(&proxy.url()).connect_timeout(CONNECT);
+        let builder = builder.command_timeout(10 * CONNECT);
+        let began = Instant::now();
+        let (refused, ()) = tokio::join!(builder.connect(), async {
+            eventually("it is connected and asked", async || {
+                proxy.requests_named("CONFIG") > 0
+            })
+            .await;
+            proxy.drop_replies(true);
+        });
+        (refused, began.elapsed())
+    };
+    let (mut refused, mut took) = connect().await;
+    // On a busy machine the replies may come before they are dropped: then it ends early.
+    for _ in 0..9 {
+        if CONNECT < took {
+            break;
+        }
+        (refused, took) = connect().await;
+    }
     unavailable(refused);
     assert!(CONNECT < took && took < 2 * CONNECT + SLACK, "{took:?}");
 }
@@ -338,15 +349,17 @@ async fn the_first_lock_does_not_wait_for_the_diagnosis() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let builder = LockClient::builder().url(proxy.url());
-    let builder = builder.command_timeout(Duration::from_secs(10));
+    let builder = builder.command_timeout(Duration::from_secs(20));
     let client = builder.connect().await.unwrap();
-    let way = Duration::from_secs(1);
+    let way = Duration::from_secs(2);
     proxy.delay(way);
     let started = Instant::now();
     let guard = client.lock("k").try_acquire().await.unwrap();
     let took = started.elapsed();
-    assert!(guard.is_some());
     assert!(took < 3 * way, "{took:?}");
+    // Else the client would wait for that at its end, behind a proxy that is gone.
+    proxy.delay(Duration::ZERO);
+    guard.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
@@ -377,7 +390,7 @@ async fn clocks_that_differ_are_reported() {
 
 #[tokio::test]
 async fn every_master_of_a_cluster_is_asked() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start_patient().await;
     let client = client(&cluster.url()).await;
     let health = client.health().await.unwrap();
     let mut masters: Vec<String> = cluster.nodes[..3]

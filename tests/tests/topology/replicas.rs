@@ -213,7 +213,10 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
     })
     .await;
     let one = acquire(1).await;
-    one.extend(2 * lease).await.unwrap();
+    eventually("the replica confirms in time", async || {
+        one.extend(2 * lease).await.is_ok()
+    })
+    .await;
     eventually("its connection is there, and one confirms", async || {
         unavailable(both.extend(2 * lease).await) == StoreErrorKind::NotReplicated
     })
@@ -241,9 +244,9 @@ async fn a_silent_master_is_reported_as_such_and_not_as_too_few_replicas() {
 async fn holds_confirmed_at_the_same_time_share_a_round_trip_and_delay_nothing_else() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
-    let timeout = Duration::from_secs(2);
+    let timeout = Duration::from_secs(4);
     let builder = LockClient::builder().url(master.url());
-    let builder = builder.command_timeout(4 * timeout);
+    let builder = builder.command_timeout(2 * timeout);
     let builder = builder.replicas(1, timeout);
     let client = builder.connect().await.unwrap();
     let held = client.lock("held").acquire().await.unwrap();
@@ -258,6 +261,10 @@ async fn holds_confirmed_at_the_same_time_share_a_round_trip_and_delay_nothing_e
     let started = Instant::now();
     held.release().await.unwrap();
     assert!(started.elapsed() < timeout / 2, "{:?}", started.elapsed());
+    eventually("all are to be confirmed", async || {
+        master.command_calls("set").await >= 200
+    })
+    .await;
     replica.resume();
     let mut guards = Vec::new();
     for task in tasks {
@@ -387,7 +394,7 @@ async fn every_url_of_a_master_can_ask_for_replicas() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start_patient().await;
     let client = client(&format!("{}?replicas=1", cluster.url())).await;
     let mut of_a_paused_one = 0;
     cluster.nodes[3].pause();
@@ -410,10 +417,10 @@ async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
-    let cluster = RedisCluster::start().await;
-    let timeout = Duration::from_secs(2);
+    let cluster = RedisCluster::start_patient().await;
+    let timeout = Duration::from_secs(4);
     let builder = LockClient::builder().url(cluster.url());
-    let builder = builder.command_timeout(4 * timeout);
+    let builder = builder.command_timeout(2 * timeout);
     let builder = builder.replicas(1, timeout);
     let client = builder.connect().await.unwrap();
     let (node, mut keys) = (&cluster.nodes[0], Vec::new());
@@ -431,6 +438,10 @@ async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
     let tasks: Vec<_> = tasks.map(tokio::spawn).collect();
     eventually("they wait for their confirmation", async || {
         node.command_calls("wait").await > 0
+    })
+    .await;
+    eventually("all are to be confirmed", async || {
+        node.command_calls("set").await >= keys.len() as u64
     })
     .await;
     cluster.nodes[3].resume();

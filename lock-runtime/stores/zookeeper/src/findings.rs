@@ -4,6 +4,7 @@
 //! allowed by default.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::ordered::{EngineServers, at_some_address, gone};
 use lock_store::{Clock, Finding, Host, Role, ServerHealth, StoreError};
@@ -45,7 +46,7 @@ impl EngineServers for ZooKeeperEngine {
             ));
         }
         if let Some(tick) = self.settings.tick
-            && let Some(shortest) = self.session.shortest().await
+            && let Some(shortest) = self.shortest_session().await
             && shortest > 2 * tick
         {
             findings.push(format!(
@@ -59,6 +60,16 @@ impl EngineServers for ZooKeeperEngine {
 
     fn describe(health: &mut ServerHealth, said: &String) {
         describe(health, said);
+    }
+}
+
+impl ZooKeeperEngine {
+    /// How long a session lasts at least, if a server says so.
+    async fn shortest_session(&self) -> Option<Duration> {
+        let session = Arc::clone(&self.session);
+        // On the client's own runtime: who asks may have none.
+        let shortest = async move { session.dialer.shortest_session().await };
+        self.clock.handle().spawn(shortest).await.ok()?
     }
 }
 

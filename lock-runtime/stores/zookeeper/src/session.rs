@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use lock_store::ordered::{Connecting, SessionNews, gone};
 use lock_store::{Instant, Listener, Mutex, StoreError};
@@ -18,7 +17,7 @@ use crate::wire;
 
 pub(crate) struct Session {
     pub(crate) connecting: Connecting<Live>,
-    dialer: Dialer,
+    pub(crate) dialer: Dialer,
     listener: Weak<dyn Listener>,
     news: mpsc::UnboundedSender<SessionNews>,
     /// The last transaction that this client has seen.
@@ -47,11 +46,6 @@ impl Session {
             restored: AtomicU64::new(0),
             own,
         }
-    }
-
-    /// How long a session of these servers lasts at least, if one of them says so.
-    pub(crate) async fn shortest(&self) -> Option<Duration> {
-        self.dialer.shortest_session().await
     }
 
     /// Ends the session. Nobody waits for it.

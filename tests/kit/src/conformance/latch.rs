@@ -291,8 +291,8 @@ async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {
 
 async fn a_latch_that_expires_during_a_wait_is_lost(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let ttl = Duration::from_millis(400);
-    let latch = a.latch("k").ttl(ttl);
+    // Long enough for all to wait before it ends.
+    let latch = a.latch("k").ttl(Duration::from_secs(3));
     latch.set(1).await.unwrap();
     let waiters = [&a, &b, &b].map(|client| waiting(&client.latch("k"), LONG));
     for waiter in waiters {
@@ -305,7 +305,8 @@ async fn a_latch_that_expires_during_a_wait_is_lost(store: Backend) {
 
 async fn an_open_latch_expires_too(store: Backend) {
     let client = store.client().await;
-    let latch = client.latch("k").ttl(Duration::from_millis(200));
+    // Long enough to open it before it ends.
+    let latch = client.latch("k").ttl(Duration::from_secs(3));
     latch.set(1).await.unwrap();
     latch.count_down().await.unwrap();
     store.until_empty().await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::RENEWED;
 use crate::{Backend, eventually};
 use lock_runtime::{Guard, Lock, LockClient, LockError, LostReason, OnLost};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -88,7 +89,8 @@ async fn one_leads_and_the_next_one_follows_when_it_ends(store: Backend) {
 async fn a_leader_whose_lock_is_taken_away_is_stopped_and_stands_again(store: Backend) {
     let client = store.client().await;
     let (says, mut heard) = unbounded_channel();
-    let leads = candidate(1, client.lock("k").lease(LEASE), &says);
+    let lock = client.lock("k").lease(store.renewable(RENEWED));
+    let leads = candidate(1, lock, &says);
     for _ in 0..3 {
         assert_eq!(next(&mut heard).await, Said::Began(1));
         assert!(client.force_release("k").await.unwrap());

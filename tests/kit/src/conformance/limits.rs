@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::rates::refused;
 use crate::{Backend, eventually};
 use lock_runtime::{Decision, LockClient, LockError, Rate, RateLimiter};
 
@@ -121,11 +122,13 @@ async fn the_whole_limit_passes_at_once_and_the_next_is_told_when_to_come_back(s
     }
     // Come back when told.
     let quick = client.rate_limiter("q", Rate::at_most(1, 200 * MS));
+    let mut asked = Instant::now();
     quick.acquire().await.unwrap();
     for _ in 0..3 {
-        let after = retry_after(quick.acquire().await);
+        let after = refused(&quick, 200 * MS, asked).await;
         assert!(after <= 200 * MS, "{after:?}");
         tokio::time::sleep(after).await;
+        asked = Instant::now();
         quick.acquire().await.unwrap();
     }
 }

@@ -65,6 +65,7 @@ pub use self::engines::{POSTGRES, SHEDLOCK_TABLE, SQLITE};
 pub use self::trials::run;
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use crate::Backend;
 
@@ -77,6 +78,10 @@ macro_rules! conformance {
         }
     };
 }
+
+/// A lease that a busy machine renews in time, [made longer](Backend::renewable) where servers are
+/// slow. Renewals come each third of it: a hold that is there after four thirds was renewed.
+const RENEWED: Duration = Duration::from_secs(3);
 
 /// One promise, and its test.
 #[derive(Clone, Copy)]

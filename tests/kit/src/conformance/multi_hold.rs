@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::RENEWED;
 use crate::{Backend, eventually};
 use lock_runtime::{Guard, Lock, LockClient, LockError, LostReason, OnLost};
 
@@ -74,12 +75,13 @@ fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
 async fn all_are_renewed_as_long_as_the_body_runs(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |client, request, gathered| {
-        let pause = store.renewable(SHORT);
-        let request = request.lease(10 * pause).renew(true);
+        let lease = store.renewable(RENEWED);
+        let request = request.lease(lease).renew(true);
         let guard = acquire(&other, request, gathered).await;
         assert_eq!(client.health().await.unwrap().held, 1);
-        for _ in 0..25 {
-            tokio::time::sleep(pause).await;
+        // Longer than the lease.
+        for _ in 0..10 {
+            tokio::time::sleep(lease / 8).await;
             assert!(guard.is_held());
             for key in ["a", "b", "c"] {
                 let taken = other.lock(key).try_acquire().await.unwrap().is_none();
@@ -174,12 +176,12 @@ async fn a_body_that_goes_on_after_the_loss_keeps_the_others(store: Backend) {
 async fn max_hold_ends_all(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |_, request, gathered| {
-        let pause = store.renewable(SHORT);
-        let request = request.lease(20 * pause).renew(true).max_hold(30 * pause);
+        let lease = store.renewable(RENEWED);
+        let request = request.lease(lease).renew(true).max_hold(lease * 4 / 3);
         let started = Instant::now();
         let guard = acquire(&other, request, gathered).await;
         guard.lost().await;
-        assert!(started.elapsed() > 25 * pause, "it was renewed");
+        assert!(started.elapsed() > lease * 7 / 6, "it was renewed");
         assert_eq!(lost_by(guard.release().await), LostReason::MaxHold);
         for key in ["a", "b", "c"] {
             drop(other.lock(key).acquire().await.unwrap());
@@ -257,7 +259,7 @@ async fn hold_at_least_keeps_all(store: Backend) {
     // After a wait, the minimum time counts from the end of the wait, and only then.
     let held = other.lock("b").acquire().await.unwrap();
     let job = client.multi_lock(["a", "b"]).hold_at_least(keep);
-    let waiting = tokio::spawn(job.wait(2 * SHORT).run(async {}));
+    let waiting = tokio::spawn(job.wait(Duration::from_secs(3)).run(async {}));
     until_waiting(&other, "b", 1).await;
     let gave_up = waiting.await.unwrap();
     assert!(matches!(gave_up, Err(LockError::Busy { .. })));
@@ -291,7 +293,7 @@ async fn one_key_lost_while_another_is_waited_for_is_taken_again(store: Backend)
 async fn one_key_lost_while_another_is_waited_for_is_busy_when_the_wait_ends(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = other.lock("b").acquire().await.unwrap();
-    let request = client.multi_lock(["a", "b"]).wait(Duration::from_secs(2));
+    let request = client.multi_lock(["a", "b"]).wait(Duration::from_secs(5));
     let waiting = tokio::spawn(request.acquire());
     until_waiting(&other, "b", 1).await;
     other.force_release("a").await.unwrap();
@@ -406,7 +408,7 @@ async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
         until_waiting(&other, "z", 1).await;
         let shutdown = tokio::spawn({
             let client = client.clone();
-            async move { client.shutdown(10 * SHORT).await }
+            async move { client.shutdown(Duration::from_secs(5)).await }
         });
         let refused = waiting.await.unwrap();
         assert!(matches!(refused, Err(LockError::Shutdown)), "{refused:?}");

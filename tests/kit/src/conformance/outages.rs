@@ -146,7 +146,12 @@ async fn those_who_wait_go_on_when_a_store_that_stood_still_goes_on(store: Backe
 async fn a_leader_is_stopped_by_a_crash_of_the_store_and_leads_again_when_it_is_back(
     store: Backend,
 ) {
-    let (leader, other) = (impatient(&store).await, impatient(&store).await);
+    // Long enough to see the other one wait before the leader's lease can end.
+    let lease = 3 * LEASE;
+    let (leader, other) = (
+        impatient_with(&store, lease).await,
+        impatient_with(&store, lease).await,
+    );
     let (began, mut begins) = tokio::sync::mpsc::unbounded_channel();
     for (number, client) in [(1, leader.clone()), (2, other.clone())] {
         let began = began.clone();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::RENEWED;
 use crate::{Backend, eventually};
 use lock_runtime::{Lock, LockClient, LockError, LostReason, OnLost, Revocation, WhyHeld};
 
@@ -128,7 +129,7 @@ async fn a_permit_can_be_revoked_by_the_name_of_its_client(store: Backend) {
 
 async fn what_goes_on_after_its_revocation_keeps_the_lock_until_it_ends(store: Backend) {
     let (holder, other) = (named(&store, "a:1").await, store.client().await);
-    let lease = store.renewable(Duration::from_millis(1500));
+    let lease = store.renewable(RENEWED);
     let lock = holder.lock("k").lease(lease).renew(true);
     let (ends, ended) = tokio::sync::oneshot::channel::<()>();
     let goes_on = Arc::new(AtomicBool::new(true));
@@ -138,7 +139,7 @@ async fn what_goes_on_after_its_revocation_keeps_the_lock_until_it_ends(store: B
         runs.store(false, Ordering::Release);
     }));
     until_held(&other, "k", 1).await;
-    let revoked = other.revoke("k", 2 * lease).await.unwrap();
+    let revoked = other.revoke("k", lease * 4 / 3).await.unwrap();
     let [still] = &revoked.left[..] else {
         panic!("{revoked:?}");
     };

@@ -9,6 +9,7 @@ use lock_runtime::{Guard, KeyKind, Lock, LockClient, LockError, LostReason};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use super::RENEWED;
 use crate::conformance::bodies::endless_body;
 
 super::on_every_store!(
@@ -231,12 +232,13 @@ async fn dead_and_live(store: &Backend, lease: Duration) -> (Guard, Guard) {
     let (a, b) = (store.client().await, store.client().await);
     // It will be neither released nor renewed.
     let dead = read(&a).lease(lease).acquire().await.unwrap();
-    let live = read(&b).lease(store.renewable(lease)).renew(true);
+    let live = read(&b).lease(store.renewable(RENEWED)).renew(true);
     let live = live.acquire().await.unwrap();
     (dead, live)
 }
 
-const OF_THE_DEAD: Duration = Duration::from_millis(900);
+/// Long enough for the others to come before it ends.
+const OF_THE_DEAD: Duration = Duration::from_secs(3);
 
 async fn a_dead_reader_vanishes_with_its_own_lease(store: Backend) {
     let watcher = store.client().await;
@@ -268,7 +270,7 @@ async fn a_live_reader_holds_a_writer_up_after_a_dead_one_has_vanished(store: Ba
     })
     .await;
     // It renews only its own lease.
-    tokio::time::sleep(store.renewable(OF_THE_DEAD) * 2).await;
+    tokio::time::sleep(store.renewable(RENEWED) * 4 / 3).await;
     assert!(live.is_held(), "it is renewed");
     assert!(!writer.is_finished(), "a reader is there");
     assert_eq!(c.inspect("k").await.unwrap().holders, 1);
@@ -310,7 +312,7 @@ async fn a_writer_waits_for_the_longest_of_the_leases_of_dead_readers(store: Bac
 
 async fn readers_are_renewed_each_by_itself(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let lease = store.renewable(Duration::from_millis(1200));
+    let lease = store.renewable(RENEWED);
     let mut readers = Vec::new();
     for number in 0..50 {
         let client = if number % 2 == 0 { &a } else { &b };
@@ -321,7 +323,7 @@ async fn readers_are_renewed_each_by_itself(store: Backend) {
     for reader in readers.drain(..20) {
         reader.release().await.unwrap();
     }
-    tokio::time::sleep(lease * 2).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(readers.iter().all(Guard::is_held));
     assert_eq!(a.inspect("k").await.unwrap().holders, 30);
     assert!(is_busy(write(&a)).await);
@@ -339,8 +341,9 @@ async fn a_waiting_writer_that_gives_up_or_is_dropped_lets_the_readers_behind_it
     );
     let _reader = read(&a).acquire().await.unwrap();
     for gives_up in [true, false] {
+        // Long enough for the readers to queue behind it.
         let wait = if gives_up {
-            Duration::from_millis(400)
+            Duration::from_secs(3)
         } else {
             WAIT
         };
@@ -386,7 +389,7 @@ async fn a_waiting_writer_whose_client_is_gone_holds_no_reader_up(store: Backend
 
 async fn read_and_write_inside_write_share_the_hold(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let lease = store.renewable(Duration::from_millis(1200));
+    let lease = store.renewable(RENEWED);
     let outer = write(&a).lease(lease).renew(true).fenced();
     let outer = outer.acquire().await.unwrap();
     let nested = async {
@@ -407,7 +410,7 @@ async fn read_and_write_inside_write_share_the_hold(store: Backend) {
     };
     outer.scope(nested).await;
     // The end of the nested reader has not ended the outer writer's renewals.
-    tokio::time::sleep(lease * 2).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(outer.is_held() && is_busy(read(&b)).await);
     assert_eq!(a.inspect("k").await.unwrap().holders, 1);
     outer.release().await.unwrap();
@@ -515,7 +518,7 @@ async fn a_downgrade_lets_readers_in_and_no_writer_between(store: Backend) {
         store.client().await,
         store.client().await,
     );
-    let lease = store.renewable(Duration::from_millis(1500));
+    let lease = store.renewable(RENEWED);
     let guard = write(&a).lease(lease).renew(true).fenced();
     let guard = guard.acquire().await.unwrap();
     let token = guard.fencing_token();
@@ -647,6 +650,11 @@ async fn tokens_are_unique_and_rise_over_readers_and_writers(store: Backend) {
 async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let brief = Duration::from_millis(150);
+    let lease = store.renewable(RENEWED);
+    // Of another key, because it takes longer than all the others.
+    let max = a.rw_lock("max").write().lease(lease).renew(true);
+    let max = max.max_hold(lease * 4 / 3);
+    let max = tokio::spawn(max.run(std::future::pending::<()>()));
     for request in [read(&a), write(&a)] {
         let body = request
             .clone()
@@ -663,7 +671,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
             b.inspect("k").await.unwrap().holder.is_none()
         })
         .await;
-        let renewed = request.lease(store.renewable(6 * brief)).renew(true);
+        let renewed = request.lease(lease).renew(true);
         let (runs, endless) = endless_body();
         let body = tokio::spawn(renewed.run(endless));
         runs.await.unwrap();
@@ -679,11 +687,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
     let body = read(&a).lease(brief).run(std::future::pending::<()>());
     assert!(matches!(body.await, Err(LockError::Lost { .. })));
     assert!(lasting.is_held());
-    // A lease that a busy machine renews in time.
-    let lease = store.renewable(4 * brief);
-    let max = write(&a).lease(lease).renew(true).max_hold(2 * lease);
-    drop(lasting);
-    let body = max.run(std::future::pending::<()>()).await;
+    let body = max.await.unwrap();
     assert!(
         matches!(
             body,

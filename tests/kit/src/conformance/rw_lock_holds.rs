@@ -9,6 +9,7 @@ use lock_runtime::{Lock, LockClient, LockError};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use super::RENEWED;
 use super::semaphore::{AT_ONCE, WAIT, is_busy, queued, three, until_waiting};
 use crate::polled;
 
@@ -22,6 +23,9 @@ super::on_every_store!(
     a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_one,
 );
 
+/// Long enough for the others to come before it ends.
+const OF_THE_DEAD: Duration = Duration::from_secs(3);
+
 fn read(client: &LockClient) -> Lock {
     client.rw_lock("k").read().wait(WAIT)
 }
@@ -32,7 +36,7 @@ fn write(client: &LockClient) -> Lock {
 
 async fn readers_of_two_clients_enter_together_when_a_writers_lease_ends(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let lease = Duration::from_millis(900);
+    let lease = OF_THE_DEAD;
     let from = Instant::now();
     // It will be neither released nor renewed.
     let dead = write(&a).lease(lease).acquire().await.unwrap();
@@ -56,7 +60,7 @@ async fn readers_of_two_clients_enter_together_when_a_writers_lease_ends(store: 
 
 async fn a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let lease = Duration::from_millis(900);
+    let lease = OF_THE_DEAD;
     let from = Instant::now();
     let dead = read(&a).lease(lease).acquire().await.unwrap();
     let later = read(&b).lease(30 * lease).acquire().await.unwrap();
@@ -70,7 +74,7 @@ async fn a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease(
 
 async fn a_nested_reader_makes_its_outer_hold_no_longer(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let lease = Duration::from_millis(900);
+    let lease = OF_THE_DEAD;
     for outer in [read(&a), write(&a)] {
         let from = Instant::now();
         let outer = outer.lease(lease).acquire().await.unwrap();
@@ -208,7 +212,7 @@ async fn any_future_dropped_after_any_number_of_polls_leaves_nothing(store: Back
 
 async fn a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_one(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let lease = store.renewable(Duration::from_millis(900));
+    let lease = store.renewable(RENEWED);
     // Downgraded or not, it is held and renewed, and no writer comes between.
     for polls in 0.. {
         let guard = write(&a).acquire().await.unwrap();

@@ -7,6 +7,7 @@ use crate::{Backend, eventually};
 use lock_runtime::{Guard, LockError, LostReason};
 use tokio::task::JoinSet;
 
+use super::RENEWED;
 use super::semaphore::{AT_ONCE, is_busy, permits, queued, served, three, until_waiting};
 use crate::conformance::bodies::endless_body;
 use crate::polled;
@@ -42,12 +43,13 @@ fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
 
 async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let lease = Duration::from_millis(900);
+    // Long enough for the others to come before it ends.
+    let lease = Duration::from_secs(3);
     let from = Instant::now();
     // It will be neither released nor renewed.
     let dead = permits(&a, 3, 4).lease(lease).acquire().await.unwrap();
-    let live = permits(&b, 1, 4).lease(store.renewable(lease)).renew(true);
-    let live = live.acquire().await.unwrap();
+    let live = permits(&b, 1, 4).lease(store.renewable(RENEWED));
+    let live = live.renew(true).acquire().await.unwrap();
     assert_eq!(c.inspect("k").await.unwrap().holders, 2);
     let waiters = [
         queued(&c, permits(&c, 1, 4), 1).await,
@@ -70,7 +72,7 @@ async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(sto
 
 async fn holders_are_renewed_each_by_itself(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let lease = store.renewable(Duration::from_millis(1200));
+    let lease = store.renewable(RENEWED);
     let mut guards = Vec::new();
     for number in 0..50 {
         let client = if number % 2 == 0 { &a } else { &b };
@@ -80,7 +82,7 @@ async fn holders_are_renewed_each_by_itself(store: Backend) {
     for guard in guards.drain(..20) {
         guard.release().await.unwrap();
     }
-    tokio::time::sleep(lease * 2).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(guards.iter().all(Guard::is_held));
     assert_eq!(c.inspect("k").await.unwrap().holders, 30);
     assert!(is_busy(permits(&c, 21, 50)).await && !is_busy(permits(&c, 20, 50)).await);
@@ -105,7 +107,7 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
     // If they are taken away by force, each learns of it at its next renewal.
     let mut bodies = JoinSet::new();
     for client in [&a, &b, &c] {
-        let lease = store.renewable(brief * 5);
+        let lease = store.renewable(RENEWED);
         let request = permits(client, 1, 3).lease(lease).renew(true);
         let (runs, endless) = endless_body();
         bodies.spawn(request.run(endless));
@@ -121,12 +123,11 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
 
 async fn max_hold_ends_one_hold_and_gives_its_permits_back(store: Backend) {
     let (a, b, _) = three(&store).await;
-    // Long enough for a slow server to answer a renewal.
-    let brief = store.renewable(Duration::from_secs(1));
+    let lease = store.renewable(RENEWED);
     let other = permits(&b, 1, 2).acquire().await.unwrap();
-    let request = permits(&a, 1, 2).lease(brief).renew(true);
+    let request = permits(&a, 1, 2).lease(lease).renew(true);
     let body = request
-        .max_hold(3 * brief)
+        .max_hold(lease * 4 / 3)
         .run(std::future::pending::<()>());
     assert_eq!(lost_by(body.await), LostReason::MaxHold);
     let again = permits(&b, 1, 2).acquire().await.unwrap();
@@ -242,7 +243,7 @@ async fn an_operator_sees_the_holders_and_takes_all_permits_back(store: Backend)
 
 async fn a_nested_request_shares_the_permits_and_takes_none(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let lease = store.renewable(Duration::from_millis(1200));
+    let lease = store.renewable(RENEWED);
     let outer = permits(&a, 2, 3).lease(lease).renew(true).fenced();
     let outer = outer.acquire().await.unwrap();
     let nested = async {
@@ -264,7 +265,7 @@ async fn a_nested_request_shares_the_permits_and_takes_none(store: Backend) {
             .unwrap();
     };
     outer.scope(nested).await;
-    tokio::time::sleep(lease * 2).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(outer.is_held() && is_busy(permits(&b, 2, 3)).await);
     outer.release().await.unwrap();
     store.until_empty().await;

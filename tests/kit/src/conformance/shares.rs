@@ -196,7 +196,12 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
         .map(|(reader, request)| Owner { request, ..reader })
         .collect();
     for reader in &readers {
-        two.queue(*reader, READ).await;
+        // The last of them is looked at many commands after its grant.
+        let mut waits = request(*reader, READ, Queue::Join);
+        waits.first_lease = LEASE;
+        let reply = two.ask(waits).await;
+        let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
+        assert!(queued, "{reply:?}");
     }
     two.queue(last, WRITE).await;
     two.queue(owner(0, 101), READ).await;
@@ -298,7 +303,8 @@ async fn a_waiting_writer_whose_client_is_gone_is_dropped_at_the_next_look(backe
 async fn a_share_vanishes_with_its_own_lease_while_others_are_renewed(backend: Backend) {
     let two = Two::new(&backend);
     let (dead, live, writer) = (owner(0, 1), owner(1, 1), owner(1, 2));
-    let brief = LEASE / 20;
+    let brief = LEASE / 5;
+    two.await_both().await;
     let mut request = request(dead, READ, Queue::Join);
     request.lease = brief;
     assert!(matches!(

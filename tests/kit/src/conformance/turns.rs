@@ -10,6 +10,7 @@ use lock_runtime::{Guard, LockClient, LockError, LostReason};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::RENEWED;
 use crate::polled;
 
 super::on_every_store!(
@@ -292,7 +293,7 @@ async fn a_hold_passed_to_a_dropped_request_goes_to_the_next(store: Backend) {
 
 async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backend) {
     let client = patient(&store).await;
-    let short = Duration::from_millis(900);
+    let short = Duration::from_secs(3);
     // A request with a shorter lease asks the store for a lease of its own, so that a crash costs
     // no more than that.
     let first = client.lock("k").acquire().await.unwrap();
@@ -387,7 +388,7 @@ async fn a_kept_key_is_not_handed_off(store: Backend) {
 
 async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
-    let lease = store.renewable(Duration::from_millis(900));
+    let lease = store.renewable(RENEWED);
     let first = client
         .lock("k")
         .lease(lease)
@@ -398,7 +399,7 @@ async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
     let waiter = wait_in_queue(&client, client.lock("k").lease(lease).renew(true)).await;
     first.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
-    tokio::time::sleep(lease * 2).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(guard.is_held() && other.inspect("k").await.unwrap().holder.is_some());
     assert_eq!(client.health().await.unwrap().held, 1);
     assert!(other.force_release("k").await.unwrap());

@@ -1,6 +1,8 @@
 //! Requests that wait and that nobody polls: they cost others a moment, however many they are.
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::{Backend, eventually, polled};
@@ -66,30 +68,44 @@ async fn a_row_of_unpolled_requests_in_the_stores_queue_costs_some_seconds(store
     let (client, other) = (store.client().await, store.client().await);
     let first = other.lock("k").acquire().await.unwrap();
     let mut row = Vec::new();
-    for places in 1..=ROW {
-        let mut request = asleep(&client, true).await;
-        let queued = async {
-            eventually("it has a place", async || {
-                other.inspect("k").await.unwrap().waiting == places
-            })
-            .await;
-            // One whose command is under way has the time of the command besides, so it gets to
-            // see its reply.
-            other.health().await.unwrap();
-        };
-        tokio::select! {
-            biased;
-            answer = &mut request => panic!("{answer:?}"),
-            () = queued => row.push(request),
-        }
+    for _ in 0..ROW {
+        row.push(asleep(&client, true).await);
     }
-    let behind = tokio::spawn(client.lock("k").fair().wait(WAIT).acquire());
-    while other.inspect("k").await.unwrap().waiting <= ROW {
-        tokio::task::yield_now().await;
+    let places = async |places: usize| {
+        eventually("each has a place", async || {
+            other.inspect("k").await.unwrap().waiting == places
+        })
+        .await;
+    };
+    let mut behind = None;
+    let queued = async {
+        places(ROW).await;
+        behind = Some(tokio::spawn(client.lock("k").fair().wait(WAIT).acquire()));
+        places(ROW + 1).await;
+        // One whose command is under way has the time of the command besides, so they get to see
+        // their replies.
+        other.health().await.unwrap();
+    };
+    // All are polled until then: the first would be skipped while the last ones ask the store.
+    let any = poll_fn(|cx| {
+        let mut answers = row.iter_mut().map(|request| request.as_mut().poll(cx));
+        answers.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    });
+    tokio::select! {
+        biased;
+        answer = any => panic!("{answer:?}"),
+        () = queued => {}
     }
     let started = Instant::now();
     first.release().await.unwrap();
-    behind.await.unwrap().unwrap().release().await.unwrap();
+    behind
+        .unwrap()
+        .await
+        .unwrap()
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
     assert!(started.elapsed() < SOME_SECONDS, "{:?}", started.elapsed());
     drop((row, client, other));
     store.until_empty().await;

@@ -56,6 +56,15 @@ impl Two {
         }
     }
 
+    /// Waits until both clients hear and both stores have answered. Then a lease that begins is
+    /// spent on what the test does, and not on their connections.
+    pub(super) async fn await_both(&self) {
+        for (client, store) in self.stores.iter().enumerate() {
+            self.hears(owner(client, 0)).await;
+            store.ping(by()).await.unwrap();
+        }
+    }
+
     pub(super) async fn acquire(&self, owner: Owner, fence: bool, queue: Queue) -> Acquired {
         if queue == Queue::Join {
             self.hears(owner).await;
@@ -327,8 +336,9 @@ async fn a_renewal_never_shortens_and_never_makes_a_key(backend: Backend) {
 async fn a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges(backend: Backend) {
     let two = Two::new(&backend);
     let (gone, first, second, late) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
+    two.await_both().await;
     let mut brief = request(gone, false, Queue::Barge);
-    brief.lease = Duration::from_secs(1);
+    brief.lease = LEASE / 5;
     assert!(is_granted(
         two.stores[0].acquire(brief, by()).await.unwrap().value
     ));
@@ -360,7 +370,8 @@ async fn a_place_whose_client_is_gone_is_dropped(backend: Backend) {
     for released in [true, false] {
         let mut two = Two::new(&backend);
         let (holder, gone, next) = (owner(0, 1), owner(1, 1), owner(0, 2));
-        let lease = if released { LEASE } else { LEASE / 20 };
+        let lease = if released { LEASE } else { LEASE / 5 };
+        two.await_both().await;
         let mut first = request(holder, false, Queue::Barge);
         first.lease = lease;
         let granted = two.stores[0].acquire(first, by()).await.unwrap().value;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::RENEWED;
 use crate::{Backend, eventually};
 use lock_runtime::{KeyFault, LockClient, LockError, Rate, distributed_lock};
 use lock_store::Wish;
@@ -248,9 +249,9 @@ async fn a_view_has_defaults_of_its_own(store: Backend) {
     held.release().await.unwrap();
     waits.await.unwrap().unwrap().release().await.unwrap();
     // A view's lease is renewed, and is checked like a client's.
-    let lease = Duration::from_secs(1);
+    let lease = store.renewable(RENEWED);
     let renewed = client.with_lease(lease).lock("k").acquire().await.unwrap();
-    tokio::time::sleep(2 * lease).await;
+    tokio::time::sleep(lease * 4 / 3).await;
     assert!(renewed.is_held());
     let wrong = client.with_lease(Duration::ZERO).lock("l").acquire().await;
     assert!(matches!(wrong, Err(LockError::Config { .. })), "{wrong:?}");
