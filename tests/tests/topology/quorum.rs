@@ -343,16 +343,10 @@ async fn waiters_are_told_when_the_lock_is_free() {
     assert!(soon >= rounds - 3, "{soon} of {rounds}");
 }
 
-/// In how many of this many rounds none of six clients that try at once gets the lock, and how long
-/// the median of the rounds took.
-async fn rounds_without_a_holder(
-    quorum: &RedisQuorum,
-    clients: &[LockClient],
-    rounds: u32,
-) -> (u32, Duration) {
-    let (mut without, mut took) = (0, Vec::new());
+/// In how many of this many rounds none of six clients that try at once gets the lock.
+async fn rounds_without_a_holder(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
+    let mut without = 0;
     for round in 0..rounds {
-        let started = Instant::now();
         let mut tries = JoinSet::new();
         for client in clients {
             let request = client.lock(format!("k:{round}"));
@@ -366,10 +360,8 @@ async fn rounds_without_a_holder(
         without += u32::from(guards.is_empty());
         drop(guards);
         until_gone(quorum, &format!("k:{round}")).await;
-        took.push(started.elapsed());
     }
-    took.sort_unstable();
-    (without, took[took.len() / 2])
+    without
 }
 
 async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
@@ -385,8 +377,7 @@ async fn one_of_many_tries_at_once_gets_the_lock() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     // This depends on chance.
-    let rounds = 30;
-    let (without, _) = rounds_without_a_holder(&quorum, &clients, rounds).await;
+    let (rounds, without) = (30, rounds_without_a_holder(&quorum, &clients, 30).await);
     assert!(
         without <= rounds / 3,
         "no client got it in {without} of {rounds}"
@@ -399,14 +390,15 @@ async fn one_of_many_tries_at_once_gets_the_lock_while_a_server_is_dead() {
     let clients = six_clients(&quorum).await;
     quorum.servers[2].kill();
     rounds_without_a_holder(&quorum, &clients, 2).await;
-    let rounds = 20;
-    let (without, median) = rounds_without_a_holder(&quorum, &clients, rounds).await;
+    let started = Instant::now();
+    let (rounds, without) = (20, rounds_without_a_holder(&quorum, &clients, 20).await);
     assert!(
         without <= rounds / 2,
         "no client got it in {without} of {rounds}"
     );
     // No client waits for the dead server until the command's time is over.
-    assert!(median < Duration::from_millis(400), "{median:?}");
+    let took = started.elapsed();
+    assert!(took < rounds * Duration::from_millis(400), "{took:?}");
     // A lock that another client seems to have, at one server and perhaps at the dead one, is not
     // tried again and again.
     let held = clients[0].lock("held").acquire().await.unwrap();
