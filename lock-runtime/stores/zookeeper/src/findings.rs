@@ -52,8 +52,8 @@ impl EngineServers for ZooKeeperEngine {
             findings.push(format!(
                 "its sessions last at least {shortest:?}, two of its ticks by default, and the \
                  URL says `tick={tick:?}`: with less than its `tickTime` there, two can hold a \
-                 lock; write its `tickTime`, or, if its `minSessionTimeout` was raised, leave `tick` \
-                 out"
+                 lock; write its `tickTime`, or, if its `minSessionTimeout` was raised, leave \
+                 `tick` out"
             ));
         }
         findings.into_iter().map(Finding::other).collect()
