@@ -151,17 +151,24 @@ async fn a_server_that_stops_answering_ends_a_long_wait() {
         eventually("it answers", async || client.health().await.is_ok()).await;
         slow.send_replace(true);
         let mut asking = JoinSet::new();
-        for number in 0..200 {
+        let ask = |asking: &mut JoinSet<_>, number| {
             let lock = client.lock(format!("k{number}"));
             let lock = lock.wait(Duration::from_secs(300));
             asking.spawn(async move { lock.acquire().await.map(drop) });
+        };
+        for number in 0..200 {
+            ask(&mut asking, number);
         }
         // Some have been answered. Between two replies is more time than the shorter limit, so that
-        // some may have ended before.
-        while let Err(error) = asking.join_next().await.unwrap().unwrap() {
+        // some may have ended before: on a busy machine, all of them.
+        while let Some(ended) = asking.join_next().await {
+            let Err(error) = ended.unwrap() else { break };
             assert!(command_timeout < 100, "{error}");
         }
         server.pause();
+        for number in 200..210 {
+            ask(&mut asking, number);
+        }
         let began = Instant::now();
         while let Some(ended) = asking.join_next().await {
             let dead = matches!(ended.unwrap(), Ok(()) | Err(LockError::Unavailable { .. }));

@@ -6,10 +6,10 @@
 //! of its own, so that it is alone with its statics, its time is known, and a slow one holds up no
 //! other. A program that keeps servers up between its tests runs as a whole. The output of failed
 //! tests is printed, and that of others is not. Programs that compute run beside those that wait,
-//! one on each core. A test that does not end within the limit (300 s, twice that if it computes)
-//! has failed: it is ended with all that it started. `FILE` gets a line for each test: its seconds
-//! and its name. The exit status is 1 if a test failed, or if there was none although nothing was
-//! filtered out.
+//! one on each core, and yield to them. A test that does not end within the limit (300 s; twice that
+//! if it computes, once none is left that it yields to) has failed: it is ended with all that it
+//! started. `FILE` gets a line for each test: its seconds and its name. The exit status is 1 if a
+//! test failed, or if there was none although nothing was filtered out.
 
 mod process;
 mod programs;
@@ -18,9 +18,11 @@ mod trial;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::process::Running;
 use self::queue::Queue;
 use self::trial::{Outcome, Trial};
 
@@ -85,11 +87,16 @@ fn run() -> Result<bool, String> {
     let (computing, waiting) = (Queue::new(computing), Queue::new(waiting));
     let done: Mutex<Vec<(&Trial<'_>, Outcome)>> = Mutex::default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let waits = Running::new(options.jobs);
     std::thread::scope(|scope| {
-        for (queue, threads) in [(&computing, cores), (&waiting, options.jobs)] {
-            for _ in 0..threads {
-                scope.spawn(|| work(queue, &done, &options));
-            }
+        for _ in 0..cores {
+            scope.spawn(|| work(&computing, &done, &options, &waits));
+        }
+        for _ in 0..options.jobs {
+            scope.spawn(|| {
+                work(&waiting, &done, &options, &waits);
+                waits.fetch_sub(1, Ordering::Relaxed);
+            });
         }
     });
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -98,9 +105,14 @@ fn run() -> Result<bool, String> {
 }
 
 /// Runs a queue's trials until none is left.
-fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, options: &Options) {
+fn work<'q>(
+    queue: &'q Queue<'_>,
+    done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>,
+    options: &Options,
+    waits: &Running,
+) {
     while let Some(turn) = queue.next() {
-        let outcome = turn.trial().run(&options.times, options.limit);
+        let outcome = turn.trial().run(&options.times, options.limit, waits);
         if let Some(output) = &outcome.failure {
             println!("---- {} failed ----\n{output}", turn.trial().name());
         }

@@ -1,7 +1,9 @@
 //! A process that is ended if it does not end by itself.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -20,11 +22,31 @@ pub(crate) struct Output {
 
 /// A limit of time for a process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Limit {
+pub(crate) enum Limit<'a> {
     /// For all of it.
     InAll(Duration),
     /// From each line to the next, since a process of many tests writes one for each.
     EachLine(Duration),
+    /// As `InAll`, from when those that it yields to have all ended.
+    Yielding(Duration, &'a Running),
+}
+
+/// How many are running that come first.
+pub(crate) type Running = AtomicUsize;
+
+/// What is said of a process that was ended.
+impl fmt::Display for Limit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InAll(time) => write!(f, "did not end within {} s", time.as_secs()),
+            Self::EachLine(time) => write!(f, "ended no test within {} s", time.as_secs()),
+            Self::Yielding(time, _) => write!(
+                f,
+                "did not end within {} s in which none came first",
+                time.as_secs()
+            ),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +58,7 @@ enum Stream {
 type Part = (Stream, Vec<u8>);
 
 /// Runs a process to its end, or to the limit.
-pub(crate) fn run(command: &mut Command, limit: Limit) -> io::Result<Output> {
+pub(crate) fn run(command: &mut Command, limit: Limit<'_>) -> io::Result<Output> {
     let command = command.stdin(Stdio::null());
     let mut child = command
         .stdout(Stdio::piped())
@@ -70,8 +92,8 @@ fn forward(mut from: impl Read + Send + 'static, stream: Stream, to: Sender<Part
 
 impl Output {
     /// True if it was read to its end, false at the limit.
-    fn read(&mut self, parts: &Receiver<Part>, limit: Limit) -> bool {
-        let (Limit::InAll(time) | Limit::EachLine(time)) = limit;
+    fn read(&mut self, parts: &Receiver<Part>, limit: Limit<'_>) -> bool {
+        let (Limit::InAll(time) | Limit::EachLine(time) | Limit::Yielding(time, _)) = limit;
         let mut until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -84,7 +106,12 @@ impl Output {
                 }
                 Ok((Stream::Stderr, part)) => self.stderr.extend(part),
                 Err(RecvTimeoutError::Disconnected) => return true,
-                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Timeout) => match limit {
+                    Limit::Yielding(_, others) if others.load(Ordering::Relaxed) > 0 => {
+                        until = Instant::now() + time;
+                    }
+                    _ => return false,
+                },
             }
         }
     }

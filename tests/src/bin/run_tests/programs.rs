@@ -47,7 +47,7 @@ impl Program {
     pub(crate) fn command(&self) -> Command {
         let mut command = if self.is_computing() {
             let mut command = Command::new("nice");
-            command.args(["-n", "19"]).arg(&self.file);
+            command.args(["-n", "10"]).arg(&self.file);
             command
         } else {
             Command::new(&self.file)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::process::{self, Limit};
+use super::process::{self, Limit, Running};
 use super::programs::Program;
 
 /// One test, or a whole program.
@@ -77,15 +77,10 @@ impl Trial<'_> {
 
     /// Runs it, and records in a file how long each test took. No test may take longer than the
     /// limit.
-    pub(crate) fn run(&self, times: &Path, limit: Duration) -> Outcome {
+    pub(crate) fn run(&self, times: &Path, limit: Duration, waiting: &Running) -> Outcome {
         let began = Instant::now();
-        // It yields to all others.
-        let limit = if self.program.is_computing() {
-            2 * limit
-        } else {
-            limit
-        };
         let counted = match self.test {
+            Some(_) if self.program.is_computing() => Limit::Yielding(2 * limit, waiting),
             Some(_) => Limit::InAll(limit),
             None => Limit::EachLine(limit),
         };
@@ -97,11 +92,9 @@ impl Trial<'_> {
         let tests = passed(&text);
         if tests == 0 || !output.status.is_some_and(|status| status.success()) {
             let errors = String::from_utf8_lossy(&output.stderr);
-            let end = match (output.status, &self.test) {
-                (Some(status), _) => status.to_string(),
-                (None, Some(_)) => format!("did not end within {} s", limit.as_secs()),
-                (None, None) => format!("ended no test within {} s", limit.as_secs()),
-            };
+            let end = output
+                .status
+                .map_or_else(|| counted.to_string(), |status| status.to_string());
             let mut failed = Outcome::failed(format!("{text}\n{errors}\n{}: {end}", self.name()));
             failed.tests = tests;
             return failed;
