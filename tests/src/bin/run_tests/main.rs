@@ -6,10 +6,10 @@
 //! of its own, so that it is alone with its statics, its time is known, and a slow one holds up no
 //! other. A program that keeps servers up between its tests runs as a whole. The output of failed
 //! tests is printed, and that of others is not. Programs that compute run beside those that wait,
-//! one on each core, and yield to them. A test that does not end within the limit (300 s; twice that
-//! if it computes, once none is left that it yields to) has failed: it is ended with all that it
-//! started. `FILE` gets a line for each test: its seconds and its name. The exit status is 1 if a
-//! test failed, or if there was none although nothing was filtered out.
+//! one on each core, and yield to them. A test that does not end within the limit (300 s; if it
+//! computes, twice that, once none is left that it yields to) has failed: it is ended with all that
+//! it started. `FILE` gets a line for each test: its seconds and its name. The exit status is 1 if
+//! a test failed, or if there was none although nothing was filtered out.
 
 mod process;
 mod programs;
