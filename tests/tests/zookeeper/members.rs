@@ -266,10 +266,10 @@ async fn a_full_disk_of_the_leader_costs_no_hold() {
     })
     .await;
     assert!(guard.is_held());
-    eventually("a majority answers", async || {
+    eventually("a majority answers both", async || {
         let tried = b.lock("k").try_acquire().await;
         assert!(!matches!(tried, Ok(Some(_))), "two hold it");
-        tried.is_ok()
+        tried.is_ok() && a.inspect("k").await.is_ok()
     })
     .await;
     assert!(guard.is_held());
