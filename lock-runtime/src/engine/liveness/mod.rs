@@ -67,7 +67,8 @@ impl Liveness {
     }
 
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
-    /// except `Denied`: without permission we cannot tell whether a key is busy.
+    /// except `Denied`: without permission we cannot tell whether a key is busy. Nor is it a failure
+    /// of the store: the right to another key may be there.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Replied<T>) {
         // The clock is read where something is silent only.
         let stood_still = || timing::stood_still(sent, self.clock.now(), self.command_timeout);
@@ -81,9 +82,10 @@ impl Liveness {
             state.silent = since.map(|since| (since, self.clock.now()));
         }
         match result {
-            Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
-                state.failed = Some((self.clock.now(), failure.error.clone()))
+            Err(failure) if is_silence(&failure.error) => {
+                state.failed = Some((self.clock.now(), failure.error.clone()));
             }
+            Err(failure) if is_denied(failure) => {}
             _ => state.answered = state.answered.max(Some(sent)),
         }
     }
@@ -155,7 +157,13 @@ impl Liveness {
         let sent = self.clock.now();
         let result = store.ping(sent + self.command_timeout).await;
         self.note(sent, &result);
-        self.state.lock().asking = false;
+        let mut state = self.state.lock();
+        state.asking = false;
+        // It concerns no key.
+        if let Some(failure) = result.err().filter(is_denied) {
+            state.failed = Some((self.clock.now(), failure.error));
+        }
+        drop(state);
         self.changed.notify_waiters();
     }
 

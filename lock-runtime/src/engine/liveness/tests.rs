@@ -34,7 +34,8 @@ async fn a_refusal_is_a_sign_of_life_but_silence_and_the_lack_of_a_right_are_non
         liveness.note(now, &failed(kind));
         assert_eq!(liveness.answered(), alive.then_some(now), "{kind:?}");
         let failure = liveness.last_failure(now).kind();
-        assert_eq!(failure, if alive { Timeout } else { kind });
+        let is_silence = matches!(kind, Disconnected | Timeout);
+        assert_eq!(failure, if is_silence { kind } else { Timeout }, "{kind:?}");
     }
 }
 
@@ -118,4 +119,36 @@ async fn a_store_that_has_never_answered_is_asked() {
     let now = liveness.clock.now();
     assert!(liveness.check(&store, now, now + 500 * MS).await.is_ok());
     assert_eq!(liveness.answered(), Some(now));
+}
+
+/// A user of the store who has no right to anything.
+#[derive(Debug)]
+struct NoRights {
+    store: Arc<dyn Store>,
+}
+
+macro_rules! no_rights {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
+        impl Store for NoRights {
+            $(fn $method(&self, $(_: $type,)* _: Instant) -> lock_store::StoreFuture<'_, $reply> {
+                let error = StoreError::new(StoreErrorKind::Denied, "a test");
+                Box::pin(async { Err(Failure::without_effect(error)) })
+            })*
+
+            lock_store::delegate! { capabilities link close is_closed }
+        }
+    };
+}
+
+lock_store::operations!(no_rights);
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_that_is_denied_is_told_at_once() {
+    let store = test_store(Clock::simulated(Handle::current()));
+    let store: Arc<dyn Store> = Arc::new(NoRights { store });
+    let liveness = liveness();
+    let now = liveness.clock.now();
+    let error = liveness.check(&store, now, now + 500 * MS).await;
+    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Denied);
+    assert_eq!(liveness.clock.now(), now);
 }
