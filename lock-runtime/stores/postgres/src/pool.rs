@@ -125,13 +125,30 @@ impl Pool {
                 }
             };
             if !matches!(self.clock.by(by, attempts.changed()).await, Some(Ok(()))) {
-                let text = match silent {
-                    0 => CONNECT_SLOW_TEXT.to_owned(),
-                    _ => format!("{silent} connections wait for their last answer"),
-                };
-                return Err(self.error(StoreErrorKind::Timeout, &text));
+                return Err(self.took_too_long(silent));
             }
         }
+    }
+
+    /// The time of a statement ended before there was a connection for it, and so many others are
+    /// not answered. What the attempts learn that end between statements is told here.
+    fn took_too_long(&self, silent: usize) -> StoreError {
+        let mut text = match silent {
+            0 => CONNECT_SLOW_TEXT.to_owned(),
+            1 => "a connection waits for its last answer".to_owned(),
+            _ => format!("{silent} connections wait for their last answer"),
+        };
+        let state = self.state.lock();
+        // One follows the other while somebody asks.
+        let lately = self.clock.now() - self.settings.route.limit - OPENS_AGAIN;
+        let error = state.error.as_ref();
+        if let Some(error) = error.filter(|_| state.failed_at >= Some(lately)) {
+            text = format!(
+                "{text}; the last attempt to connect failed: {}",
+                error.detail()
+            );
+        }
+        self.error(StoreErrorKind::Timeout, &text)
     }
 
     fn choose(self: &Arc<Self>) -> Choice {
