@@ -104,6 +104,42 @@ impl StoreErrorKind {
             | Self::Foreign => false,
         }
     }
+
+    /// What it is, and what to do.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Disconnected => (
+                "no connection",
+                "check that it runs and that host and port are right",
+            ),
+            Self::Timeout => ("no answer in time", "check its load and the network"),
+            Self::OutOfMemory => ("it is out of memory", "give it more, or free some"),
+            Self::ReadOnly => (
+                "it takes no writes",
+                "connect to a server that takes them, and check its log",
+            ),
+            Self::Loading => ("it is not ready yet", "wait until it has started"),
+            Self::Denied => ("it denied access", "check user, password and permissions"),
+            Self::Refused => ("it refused the command", "see its own message"),
+            Self::NotReplicated => (
+                "too few replicas confirmed it",
+                "check the replicas and their links to the master, or ask for fewer",
+            ),
+            Self::Contended => (
+                "it answers, and others kept this request from the key",
+                "try again, or wait for longer",
+            ),
+            Self::Misconfigured => ("it is not what the URL says", "correct the URL"),
+            Self::Foreign => (
+                "another program has a part of it",
+                "choose another namespace",
+            ),
+            Self::OtherVersion => (
+                "another version of lock-runtime is in use there",
+                "use the newer one in all processes, after all older ones have ended",
+            ),
+        }
+    }
 }
 
 impl StoreError {
@@ -183,6 +219,19 @@ impl StoreError {
         }
     }
 
+    /// That of a command whose time ended before there was a connection (`what`), after an attempt
+    /// to connect had failed with this. Users read this one's advice.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_last_attempt(&self, what: &str) -> Self {
+        let detail = format!(
+            "{what}; the last attempt to connect failed: {}",
+            self.detail
+        );
+        let advice = self.advice.unwrap_or(self.kind.words().1);
+        Self::new(StoreErrorKind::Timeout, detail).advise(advice)
+    }
+
     /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
@@ -192,38 +241,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, todo) = match self.kind {
-            StoreErrorKind::Disconnected => (
-                "no connection",
-                "check that it runs and that host and port are right",
-            ),
-            StoreErrorKind::Timeout => ("no answer in time", "check its load and the network"),
-            StoreErrorKind::OutOfMemory => ("it is out of memory", "give it more, or free some"),
-            StoreErrorKind::ReadOnly => (
-                "it takes no writes",
-                "connect to a server that takes them, and check its log",
-            ),
-            StoreErrorKind::Loading => ("it is not ready yet", "wait until it has started"),
-            StoreErrorKind::Denied => ("it denied access", "check user, password and permissions"),
-            StoreErrorKind::Refused => ("it refused the command", "see its own message"),
-            StoreErrorKind::NotReplicated => (
-                "too few replicas confirmed it",
-                "check the replicas and their links to the master, or ask for fewer",
-            ),
-            StoreErrorKind::Contended => (
-                "it answers, and others kept this request from the key",
-                "try again, or wait for longer",
-            ),
-            StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
-            StoreErrorKind::Foreign => (
-                "another program has a part of it",
-                "choose another namespace",
-            ),
-            StoreErrorKind::OtherVersion => (
-                "another version of lock-runtime is in use there",
-                "use the newer one in all processes, after all older ones have ended",
-            ),
-        };
+        let (what, todo) = self.kind.words();
         let todo = self.advice.unwrap_or(todo);
         write!(f, "{what} ({}); {todo}", self.detail)
     }
@@ -243,6 +261,17 @@ mod tests {
         let said = "it takes no writes (a: silent; b: a standby); wait";
         assert_eq!(one.as_deref(), Some(said));
         assert!(StoreError::of_all(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn what_the_last_attempt_learned_is_told_with_its_advice() {
+        let replaced = StoreError::new(StoreErrorKind::ReadOnly, "a: replaced").advise("end it");
+        let said = "no answer in time (slow; the last attempt to connect failed: a: replaced); ";
+        let error = replaced.of_last_attempt("slow").to_string();
+        assert_eq!(error, format!("{said}end it"));
+        let error = replaced.advise(None).of_last_attempt("slow").to_string();
+        let advice = "connect to a server that takes them, and check its log";
+        assert_eq!(error, format!("{said}{advice}"));
     }
 
     #[test]

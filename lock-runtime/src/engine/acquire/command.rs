@@ -27,7 +27,7 @@ pub(super) enum CommandOutcome {
     /// Granted, for a lease that was over when the answer came, or without a token.
     Unusable(StoreError),
     /// No answer in the little time that the budget had left, which says nothing about the store.
-    Cut,
+    Cut(StoreError),
     /// Nobody polled it, and what it was granted is given back.
     Skipped,
 }
@@ -87,7 +87,7 @@ impl AcquireTask<'_> {
                 self.note_unknown(&failure, sent);
                 self.give_up_previous();
                 match failure.error.kind().is_transient() {
-                    _ if timed_out_early => Ok(CommandOutcome::Cut),
+                    _ if timed_out_early => Ok(CommandOutcome::Cut(failure.error)),
                     true => Ok(CommandOutcome::Failed(failure.error)),
                     false => Err(self.unavailable(failure.error)),
                 }

@@ -37,13 +37,9 @@ impl AcquireTask<'_> {
             CommandOutcome::Held(hold) => Ok(hold),
             CommandOutcome::Busy { holder, .. } => Err(engine.busy(&key, &self.budget, holder)),
             CommandOutcome::Skipped => Err(engine.busy(&key, &self.budget, None)),
-            CommandOutcome::Failed(error) | CommandOutcome::Unusable(error) => {
-                Err(self.unavailable(error))
-            }
-            CommandOutcome::Cut => {
-                let failure = engine.liveness.last_failure(self.budget.started);
-                Err(self.unavailable(failure))
-            }
+            CommandOutcome::Failed(error)
+            | CommandOutcome::Unusable(error)
+            | CommandOutcome::Cut(error) => Err(self.unavailable(error)),
         }
     }
 }

@@ -297,7 +297,7 @@ impl<'e> AcquireTask<'e> {
                     false => RequestState::BehindFirst { recheck_at },
                 }
             }
-            CommandOutcome::Cut => RequestState::back_off(now, now + BACKOFF_MIN),
+            CommandOutcome::Cut(_) => RequestState::back_off(now, now + BACKOFF_MIN),
             CommandOutcome::Failed(_) => RequestState::back_off(now, waiting.retry.again_at(now)),
             CommandOutcome::Unusable(error) => {
                 waiting.unusable_grants += 1;

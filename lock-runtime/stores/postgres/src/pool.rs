@@ -16,6 +16,10 @@ use crate::url::Settings;
 /// After an attempt to connect failed while others are connected, the next one waits.
 const OPENS_AGAIN: Duration = Duration::from_secs(2);
 
+/// An attempt takes less than so many times its limit: for credentials, names, and hosts that are
+/// tried one after the other.
+const LONGEST_ATTEMPT: u32 = 4;
+
 /// At most this long after an attempt that only people can mend, the next one waits. Meanwhile the
 /// error is the answer.
 const TRIES_AGAIN: Duration = Duration::from_millis(500);
@@ -130,25 +134,25 @@ impl Pool {
         }
     }
 
-    /// The time of a statement ended before there was a connection for it, and so many others are
-    /// not answered. What the attempts learn that end between statements is told here.
+    /// The time of a statement ended before there was a connection for it; so many that are open
+    /// have not answered. What the attempts learn that end between two statements is told here.
     fn took_too_long(&self, silent: usize) -> StoreError {
-        let mut text = match silent {
+        let text = match silent {
             0 => CONNECT_SLOW_TEXT.to_owned(),
             1 => "a connection waits for its last answer".to_owned(),
             _ => format!("{silent} connections wait for their last answer"),
         };
+        let error = self.error(StoreErrorKind::Timeout, &text);
         let state = self.state.lock();
-        // One follows the other while somebody asks.
-        let lately = self.clock.now() - self.settings.route.limit - OPENS_AGAIN;
-        let error = state.error.as_ref();
-        if let Some(error) = error.filter(|_| state.failed_at >= Some(lately)) {
-            text = format!(
-                "{text}; the last attempt to connect failed: {}",
-                error.detail()
-            );
+        let lately = self.clock.now() - LONGEST_ATTEMPT * self.settings.route.limit - OPENS_AGAIN;
+        // An attempt that was only slow tells nothing more.
+        let is_telling = |last: &&StoreError| {
+            state.failed_at >= Some(lately) && last.kind() != StoreErrorKind::Timeout
+        };
+        match state.error.as_ref().filter(is_telling) {
+            Some(last) => last.of_last_attempt(error.detail()),
+            None => error,
         }
-        self.error(StoreErrorKind::Timeout, &text)
     }
 
     fn choose(self: &Arc<Self>) -> Choice {
@@ -307,6 +311,7 @@ impl Pool {
     pub(crate) fn try_again(&self) {
         let mut state = self.state.lock();
         state.refused_until = None;
+        state.failed_at = None;
         state.migrations += 1;
     }
 
