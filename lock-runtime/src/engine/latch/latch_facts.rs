@@ -51,8 +51,8 @@ impl Engine {
         Err(unavailable(Some(key), failure))
     }
 
-    /// Ends a wait whose time is up: busy only if the store has lately answered a look. When to wake
-    /// up.
+    /// Ends a wait whose time is up: busy only if the store has lately answered a look. When to
+    /// wake up.
     pub(super) async fn check_latch_time(
         &self,
         waiter: &LatchWaiter,

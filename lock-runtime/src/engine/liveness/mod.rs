@@ -59,8 +59,8 @@ impl Liveness {
     }
 
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
-    /// except `Denied`: without permission we cannot tell whether a key is busy. Nor is it a failure
-    /// of the store: the right to another key may be there.
+    /// except `Denied`: without permission we cannot tell whether a key is busy. Nor does that tell
+    /// of a failure: there may be a right to another key.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Replied<T>) {
         // The clock is read where something is silent only.
         let stood_still = || timing::stood_still(sent, self.clock.now(), self.command_timeout);
