@@ -43,20 +43,14 @@ const PLACES: [Place; 10] = [
             (
                 "IsPatientWithAllKeysAsOne",
                 "match self.budget.end() {
-                     None => match self.engine.store.ping(by).await {
-                         Ok(_) => Said::Alive,
-                         Err(failure) => Said::Failing(failure.error),
-                     },
+                     None => self.engine.sign_of_life(since, by).await,
                      Some(_) => self.evidence(waiter, since, by).await,
                  }",
             ),
             (
                 "JudgesAllKeysAsOne",
                 "match self.budget.end() {
-                     Some(_) => match self.engine.store.ping(by).await {
-                         Ok(_) => Said::Alive,
-                         Err(failure) => Said::Failing(failure.error),
-                     },
+                     Some(_) => self.engine.sign_of_life(since, by).await,
                      None => self.evidence(waiter, since, by).await,
                  }",
             ),

@@ -129,7 +129,8 @@ async fn below_a_chroot_of_one_user_another_can_neither_make_nor_delete_anything
     let at = url.split_once('@').unwrap().1;
     for user in ["", "other:word@"] {
         let builder = LockClient::builder().url(format!("zookeeper://{user}{at}"));
-        let stranger = builder.connect_lazy().unwrap();
+        let patient = builder.command_timeout(LONG).connect_timeout(LONG);
+        let stranger = patient.connect_lazy().unwrap();
         for key in ["k", "new"] {
             let error = stranger.lock(key).try_acquire().await.map(drop);
             let error = error.unwrap_err().to_string();

@@ -4,7 +4,6 @@
 
 use lock_store::{Instant, LockKey};
 
-use super::waiter::LatchWaiter;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
 use crate::engine::liveness::busy_or_unavailable::{Facts, judge};
@@ -13,12 +12,7 @@ use crate::engine::timing::Budget;
 use crate::error::LockError;
 
 impl Engine {
-    fn latch_facts<'f>(
-        &self,
-        budget: &'f Budget,
-        answered: Option<Instant>,
-        failing: Option<&Failing>,
-    ) -> Facts<'f> {
+    fn latch_facts<'f>(&self, budget: &'f Budget, failing: Option<&Failing>) -> Facts<'f> {
         let silent = failing.filter(|failing| is_silence(&failing.error));
         let silent = silent.map(|failing| failing.since);
         let earlier = self.silent_since().filter(|_| silent.is_some());
@@ -29,7 +23,7 @@ impl Engine {
         });
         Facts {
             budget,
-            answered,
+            answered: self.liveness.answered(),
             silent_since: silent.into_iter().chain(earlier).min(),
             failing,
             unusable: None,
@@ -43,7 +37,7 @@ impl Engine {
         key: &LockKey,
         budget: &Budget,
     ) -> Result<Instant, LockError> {
-        let gives_up = self.latch_facts(budget, None, None).give_up_at();
+        let gives_up = self.latch_facts(budget, None).give_up_at();
         if self.clock.now() < gives_up {
             return Ok(gives_up);
         }
@@ -51,16 +45,15 @@ impl Engine {
         Err(unavailable(Some(key), failure))
     }
 
-    /// Ends a wait whose time is up: busy only if the store has lately answered a look. When to
-    /// wake up.
+    /// Ends a wait whose time is up: busy only if the store has lately answered. When to wake up.
     pub(super) async fn check_latch_time(
         &self,
-        waiter: &LatchWaiter,
+        key: &LockKey,
         budget: &Budget,
         failing: Option<&Failing>,
     ) -> Result<Instant, LockError> {
-        let (key, now) = (waiter.key(), self.clock.now());
-        let facts = self.latch_facts(budget, waiter.answered_at(), failing);
+        let now = self.clock.now();
+        let facts = self.latch_facts(budget, failing);
         let last_failure = || self.liveness.last_failure(budget.started);
         if let Some(error) = facts.overdue(now, last_failure) {
             return Err(unavailable(Some(key), error));
@@ -69,18 +62,21 @@ impl Engine {
         if now >= since {
             let said = match failing {
                 Some(failing) => Said::Failing(failing.error.clone()),
-                None => {
-                    let said = Box::pin(waiter.said_since(since));
-                    let by = budget.last_answer_by(now);
-                    let none = || Said::Failing(self.liveness.last_failure(since));
-                    self.clock.by(by, said).await.unwrap_or_else(none)
-                }
+                None => Box::pin(self.sign_of_life(since, budget.last_answer_by(now))).await,
             };
             // A look has found it closed.
             let verdict = judge(budget, self.clock.now(), said, true);
             self.check_verdict(verdict, key, budget, || None)?;
         }
-        let facts = self.latch_facts(budget, waiter.answered_at(), failing);
+        let facts = self.latch_facts(budget, failing);
         Ok(facts.wake_at(self.clock.now(), None))
+    }
+
+    /// Whether the store has answered since then, or answers by then.
+    pub(in crate::engine) async fn sign_of_life(&self, since: Instant, by: Instant) -> Said {
+        match self.liveness.check(&self.store, since, by).await {
+            Ok(()) => Said::Alive,
+            Err(error) => Said::Failing(error),
+        }
     }
 }

@@ -113,8 +113,7 @@ impl Engine {
                     LatchAnswer::Over(_) => return Ok(()),
                     LatchAnswer::Unasked => self.check_unasked(key, &budget)?,
                     LatchAnswer::Wait(failing) => {
-                        let failing = failing.as_ref();
-                        let wake_at = self.check_latch_time(&waiter, &budget, failing).await;
+                        let wake_at = self.check_latch_time(key, &budget, failing.as_ref()).await;
                         wake_at.map_err(not_open)?
                     }
                 };
@@ -126,7 +125,7 @@ impl Engine {
                 () = closed => Ok(()),
                 waited = time_left => waited,
             };
-            // It may have opened with the last look.
+            // It may have opened while the store was asked for a sign of life.
             match (known, waited) {
                 (LatchAnswer::Over(result), _) => return result,
                 (_, Ok(())) => {}

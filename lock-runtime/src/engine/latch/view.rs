@@ -1,9 +1,9 @@
 //! The known state of one latch: its watcher writes it, and the tasks that wait read it.
 
-use lock_store::{Instant, Mutex, StoreError};
+use lock_store::{Mutex, StoreError};
 use tokio::sync::Notify;
 
-use crate::engine::liveness::{Failing, Said};
+use crate::engine::liveness::Failing;
 
 /// The newest view. Tasks that wait for a newer one are told in the order in which they began to
 /// wait. `tokio::sync::watch` leaves the order to chance: a seed of the simulation would not run
@@ -29,11 +29,6 @@ impl SharedView {
         self.changed.notify_waiters();
     }
 
-    /// A change that nobody is waiting for.
-    pub(super) fn note(&self, change: impl FnOnce(&mut LatchView)) {
-        change(&mut self.view.lock().1);
-    }
-
     /// Waits for another edition than this.
     pub(super) async fn newer(&self, edition: u64) {
         loop {
@@ -52,10 +47,6 @@ impl SharedView {
 pub(super) struct LatchView {
     /// The store has answered a look for these.
     pub(super) answered: u64,
-    /// When the last look was sent that it has answered.
-    pub(super) answered_at: Option<Instant>,
-    /// A waiter needs the answer to a look of then or later.
-    pub(super) wanted_since: Option<Instant>,
     /// For these the latch has opened.
     pub(super) opened: u64,
     /// These waiters, or earlier ones, saw a latch that was gone before it opened.
@@ -84,14 +75,6 @@ impl LatchView {
     /// The last waiter for which there is nothing more to find out.
     pub(super) fn settled(&self) -> u64 {
         self.opened.max(self.lost).max(self.refused.0)
-    }
-
-    /// What a look of then or later came to.
-    pub(super) fn said_since(&self, since: Instant) -> Option<Said> {
-        match &self.failed {
-            Some(look) => Some(Said::Failing(look.failing.error.clone())),
-            None => (self.answered_at >= Some(since)).then_some(Said::Alive),
-        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use lock_store::{Instant, LockKey};
+use lock_store::LockKey;
 
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::errors::unavailable;
-use crate::engine::liveness::{Failing, Said};
+use crate::engine::liveness::Failing;
 use crate::error::{KeyKind, LockError};
 
 /// A task that waits. When the last one is dropped, the watcher ends.
@@ -73,34 +73,6 @@ impl LatchWaiter {
             Some(look) => LatchAnswer::Wait(Some(look.failing.clone())),
             None if number <= view.answered => LatchAnswer::Wait(None),
             None => LatchAnswer::Unasked,
-        }
-    }
-
-    pub(super) fn key(&self) -> &LockKey {
-        &self.key
-    }
-
-    /// When the last look was sent that the store has answered.
-    pub(super) fn answered_at(&self) -> Option<Instant> {
-        self.watch.view.read(|view| view.answered_at).0
-    }
-
-    /// What a look of then or later came to. If there was none, one is asked for.
-    pub(super) async fn said_since(&self, since: Instant) -> Said {
-        let mut asks = true;
-        loop {
-            let read = |view: &LatchView| match self.number <= view.settled() {
-                true => Some(Said::Alive),
-                false => view.said_since(since),
-            };
-            let (said, edition) = self.watch.view.read(read);
-            if let Some(said) = said {
-                return said;
-            }
-            if std::mem::take(&mut asks) {
-                self.watch.look_since(since);
-            }
-            self.watch.view.newer(edition).await;
         }
     }
 

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lock_store::{Instant, LockKey, Mutex};
+use lock_store::{LockKey, Mutex};
 
-use super::view::{LatchView, SharedView};
+use super::view::SharedView;
 use crate::engine::local_queue::Signal;
 
 /// The watches of a client: one for each latch that a task waits for.
@@ -31,15 +31,6 @@ pub(super) struct LatchWatch {
     /// Calls the watcher: the store has sent a message, or a waiter came or left.
     pub(super) signal: Arc<Signal>,
     pub(super) view: SharedView,
-}
-
-impl LatchWatch {
-    /// Calls for a look of then or later.
-    pub(super) fn look_since(&self, since: Instant) {
-        let wanted = |view: &mut LatchView| view.wanted_since = view.wanted_since.max(Some(since));
-        self.view.note(wanted);
-        self.signal.recheck();
-    }
 }
 
 impl LatchWatches {

@@ -119,7 +119,7 @@ impl LatchWatcher {
         let called = self.listen();
         let failure = match answer {
             Ok(reply) => {
-                let remaining = self.learn(reply, sent, last);
+                let remaining = self.learn(reply, last);
                 return match called {
                     true if self.seen != Seen::Open => self.clock.now(),
                     _ => timing::next_recheck(sent, remaining),
@@ -148,7 +148,7 @@ impl LatchWatcher {
     }
 
     /// Takes in a reply to a look for waiters up to `last`. For how long the latch exists still.
-    fn learn(&mut self, reply: LatchFound, sent: Instant, last: u64) -> Option<Duration> {
+    fn learn(&mut self, reply: LatchFound, last: u64) -> Option<Duration> {
         let before = self.watch.view.read(|view| view.answered).0;
         let earlier = self.seen;
         let (mut opened, mut lost, mut remaining) = (0, 0, None);
@@ -183,12 +183,8 @@ impl LatchWatcher {
             }
         }
         let (changes, _) = self.watch.view.read(|view| {
-            last > view.answered
-                || opened.max(lost) > view.settled()
-                || view.failed.is_some()
-                || view.wanted_since.is_some_and(|since| since <= sent)
+            last > view.answered || opened.max(lost) > view.settled() || view.failed.is_some()
         });
-        self.watch.view.note(|view| view.answered_at = Some(sent));
         // A waiter that has nothing new to learn is not woken.
         if changes {
             self.update_view(|view| {
@@ -196,7 +192,6 @@ impl LatchWatcher {
                 view.opened = view.opened.max(opened);
                 view.lost = view.lost.max(lost);
                 view.failed = None;
-                view.wanted_since.take_if(|since| *since <= sent);
             });
         }
         remaining

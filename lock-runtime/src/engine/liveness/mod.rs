@@ -6,9 +6,11 @@
 pub(super) mod busy_or_unavailable;
 pub(crate) mod key;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Clock, Failure, Instant, Mutex, Replied, StoreError, StoreErrorKind};
+use lock_store::{Clock, Failure, Instant, Mutex, Replied, Store, StoreError, StoreErrorKind};
+use tokio::sync::Notify;
 
 use super::timing;
 
@@ -18,6 +20,8 @@ pub(crate) struct Liveness {
     clock: Clock,
     command_timeout: Duration,
     state: Mutex<LivenessState>,
+    /// Something was noted.
+    changed: Notify,
 }
 
 /// Commands have failed in a row: since the sending of the first, and with what error the last.
@@ -47,6 +51,9 @@ struct LivenessState {
     /// the last such command was noted.
     silent: Option<(Instant, Instant)>,
     failed: Option<(Instant, StoreError)>,
+    /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
+    /// answer.
+    asking: bool,
 }
 
 impl Liveness {
@@ -55,6 +62,7 @@ impl Liveness {
             clock,
             command_timeout,
             state: Mutex::default(),
+            changed: Notify::new(),
         }
     }
 
@@ -98,6 +106,65 @@ impl Liveness {
     /// Send time of the last command that was answered.
     pub(crate) fn answered(&self) -> Option<Instant> {
         self.state.lock().answered
+    }
+
+    /// Ok if the store has answered a command sent at `since` or later, with no failure after it,
+    /// or answers one by `by`.
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        since: Instant,
+        by: Instant,
+    ) -> Result<(), StoreError> {
+        let mut asked = false;
+        let verdict = async {
+            loop {
+                let changed = self.changed.notified();
+                let ask = {
+                    let mut state = self.state.lock();
+                    let failed = state.failed.as_ref().map(|(at, _)| *at);
+                    if state
+                        .answered
+                        .is_some_and(|at| at >= since && failed.is_none_or(|failed| failed < at))
+                    {
+                        return Ok(());
+                    }
+                    if let Some((at, error)) = &state.failed
+                        && asked
+                        && *at >= since
+                    {
+                        return Err(error.clone());
+                    }
+                    !std::mem::replace(&mut state.asking, true)
+                };
+                if ask {
+                    asked = true;
+                    // On the client's own runtime: the task that waits for the answer may stop
+                    // polling.
+                    self.clock.spawn(Arc::clone(self).ask(Arc::clone(store)));
+                }
+                changed.await;
+                asked = true;
+            }
+        };
+        match self.clock.by(by, verdict).await {
+            Some(verdict) => verdict,
+            None => Err(self.last_failure(since)),
+        }
+    }
+
+    async fn ask(self: Arc<Self>, store: Arc<dyn Store>) {
+        let sent = self.clock.now();
+        let result = store.ping(sent + self.command_timeout).await;
+        self.note(sent, &result);
+        let mut state = self.state.lock();
+        state.asking = false;
+        // It concerns no key.
+        if let Some(failure) = result.err().filter(is_denied) {
+            state.failed = Some((self.clock.now(), failure.error));
+        }
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     /// What the store failed with since then.

@@ -1,14 +1,15 @@
-//! What counts as a sign of life.
+//! What counts as a sign of life, and when one is asked for.
 
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::engine::tests::test_store;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn liveness() -> Liveness {
+fn liveness() -> Arc<Liveness> {
     let clock = Clock::simulated(Handle::current());
-    Liveness::new(clock, 500 * MS)
+    Arc::new(Liveness::new(clock, 500 * MS))
 }
 
 fn failed(kind: StoreErrorKind) -> Replied<()> {
@@ -49,6 +50,32 @@ async fn only_what_failed_since_then_is_the_last_failure() {
     assert_eq!(last(now + MS), StoreErrorKind::Timeout);
 }
 
+/// Whether a store is asked that answered a command of `sent`, while one failed at `failed_at`, if
+/// it must have answered since `since`; all in milliseconds.
+async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
+    let store = test_store(Clock::simulated(Handle::current()));
+    let liveness = liveness();
+    let start = liveness.clock.now();
+    liveness.note(start + sent * MS, &answered());
+    if let Some(at) = failed_at {
+        tokio::time::advance(at * MS).await;
+        liveness.note(start, &failed(StoreErrorKind::Disconnected));
+    }
+    tokio::time::advance(100 * MS).await;
+    let (since, by) = (start + since * MS, liveness.clock.now() + 500 * MS);
+    assert!(liveness.check(&store, since, by).await.is_ok());
+    liveness.answered() != Some(start + sent * MS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_asked_unless_it_has_answered_since_and_nothing_failed_later() {
+    assert!(!is_asked(10, None, 10).await);
+    assert!(is_asked(10, None, 11).await);
+    assert!(!is_asked(10, Some(9), 10).await);
+    assert!(is_asked(10, Some(10), 10).await);
+    assert!(is_asked(10, Some(11), 10).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn silence_counts_from_the_first_command_after_the_last_that_was_answered() {
     // Whether each was answered, and when it was sent.
@@ -84,4 +111,44 @@ async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
     assert_eq!(liveness.silent_since(), Some(start));
     tokio::time::advance(MS).await;
     assert_eq!(liveness.silent_since(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_has_never_answered_is_asked() {
+    let (store, liveness) = (test_store(Clock::simulated(Handle::current())), liveness());
+    let now = liveness.clock.now();
+    assert!(liveness.check(&store, now, now + 500 * MS).await.is_ok());
+    assert_eq!(liveness.answered(), Some(now));
+}
+
+/// A user of the store who has no right to anything.
+#[derive(Debug)]
+struct NoRights {
+    store: Arc<dyn Store>,
+}
+
+macro_rules! no_rights {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Name:ident($reply:ty);)*) => {
+        impl Store for NoRights {
+            $(fn $method(&self, $(_: $type,)* _: Instant) -> lock_store::StoreFuture<'_, $reply> {
+                let error = StoreError::new(StoreErrorKind::Denied, "a test");
+                Box::pin(async { Err(Failure::without_effect(error)) })
+            })*
+
+            lock_store::delegate! { capabilities link close is_closed }
+        }
+    };
+}
+
+lock_store::operations!(no_rights);
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_life_that_is_denied_is_told_at_once() {
+    let store = test_store(Clock::simulated(Handle::current()));
+    let store: Arc<dyn Store> = Arc::new(NoRights { store });
+    let liveness = liveness();
+    let now = liveness.clock.now();
+    let error = liveness.check(&store, now, now + 500 * MS).await;
+    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Denied);
+    assert_eq!(liveness.clock.now(), now);
 }

@@ -209,7 +209,8 @@ impl User {
         let error = result
             .flatten()
             .filter(|error| !matches!(error, LockError::LatchClosed { .. }));
-        if let Some(error) = error {
+        // In a cluster, a latch is judged unavailable by a sign of life of all servers.
+        if let Some(error) = error.filter(|_| world.servers.len() == 1) {
             check_error(&self.service, &self.name, &asked, &error);
         }
     }
