@@ -43,14 +43,20 @@ const PLACES: [Place; 10] = [
             (
                 "IsPatientWithAllKeysAsOne",
                 "match self.budget.end() {
-                     None => self.engine.sign_of_life(since, by).await,
+                     None => match self.engine.store.ping(by).await {
+                         Ok(_) => Said::Alive,
+                         Err(failure) => Said::Failing(failure.error),
+                     },
                      Some(_) => self.evidence(waiter, since, by).await,
                  }",
             ),
             (
                 "JudgesAllKeysAsOne",
                 "match self.budget.end() {
-                     Some(_) => self.engine.sign_of_life(since, by).await,
+                     Some(_) => match self.engine.store.ping(by).await {
+                         Ok(_) => Said::Alive,
+                         Err(failure) => Said::Failing(failure.error),
+                     },
                      None => self.evidence(waiter, since, by).await,
                  }",
             ),

@@ -16,6 +16,7 @@ use crate::engine::acquire::foreign::ForeignTurns;
 use crate::engine::fencing::rising::LastTokens;
 use crate::engine::holder_names::Questions;
 use crate::engine::latch::store_time::StoreTime;
+use crate::engine::latch::watch::LatchWatches;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
@@ -70,7 +71,7 @@ impl Engine {
             names: Arc::clone(&messages.names),
             revocations: Arc::clone(&messages.revocations),
             messages,
-            latches: Arc::default(),
+            latches: Arc::new(LatchWatches::new(&liveness)),
             store_time: StoreTime::default(),
             liveness,
             watchdog,

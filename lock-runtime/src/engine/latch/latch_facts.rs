@@ -2,8 +2,9 @@
 //! (`liveness/busy_or_unavailable`). One task looks at the latch for all of them, so a failure is
 //! one of its looks.
 
-use lock_store::{Instant, LockKey};
+use lock_store::Instant;
 
+use super::waiter::LatchWaiter;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
 use crate::engine::liveness::busy_or_unavailable::{Facts, judge};
@@ -12,7 +13,12 @@ use crate::engine::timing::Budget;
 use crate::error::LockError;
 
 impl Engine {
-    fn latch_facts<'f>(&self, budget: &'f Budget, failing: Option<&Failing>) -> Facts<'f> {
+    fn latch_facts<'f>(
+        &self,
+        waiter: &LatchWaiter,
+        budget: &'f Budget,
+        failing: Option<&Failing>,
+    ) -> Facts<'f> {
         let silent = failing.filter(|failing| is_silence(&failing.error));
         let silent = silent.map(|failing| failing.since);
         let earlier = self.silent_since().filter(|_| silent.is_some());
@@ -23,7 +29,7 @@ impl Engine {
         });
         Facts {
             budget,
-            answered: self.liveness.answered(),
+            answered: waiter.liveness().answered(),
             silent_since: silent.into_iter().chain(earlier).min(),
             failing,
             unusable: None,
@@ -34,49 +40,48 @@ impl Engine {
     /// up.
     pub(super) fn check_unasked(
         &self,
-        key: &LockKey,
+        waiter: &LatchWaiter,
         budget: &Budget,
     ) -> Result<Instant, LockError> {
-        let gives_up = self.latch_facts(budget, None).give_up_at();
+        let gives_up = self.latch_facts(waiter, budget, None).give_up_at();
         if self.clock.now() < gives_up {
             return Ok(gives_up);
         }
-        let failure = self.liveness.last_failure(budget.started);
-        Err(unavailable(Some(key), failure))
+        let failure = waiter.liveness().last_failure(budget.started);
+        Err(unavailable(Some(waiter.key()), failure))
     }
 
     /// Ends a wait whose time is up: busy only if the store has lately answered. When to wake up.
     pub(super) async fn check_latch_time(
         &self,
-        key: &LockKey,
+        waiter: &LatchWaiter,
         budget: &Budget,
         failing: Option<&Failing>,
     ) -> Result<Instant, LockError> {
         let now = self.clock.now();
-        let facts = self.latch_facts(budget, failing);
-        let last_failure = || self.liveness.last_failure(budget.started);
+        let facts = self.latch_facts(waiter, budget, failing);
+        let last_failure = || waiter.liveness().last_failure(budget.started);
         if let Some(error) = facts.overdue(now, last_failure) {
-            return Err(unavailable(Some(key), error));
+            return Err(unavailable(Some(waiter.key()), error));
         }
         let since = facts.evidence_from();
         if now >= since {
             let said = match failing {
                 Some(failing) => Said::Failing(failing.error.clone()),
-                None => Box::pin(self.sign_of_life(since, budget.last_answer_by(now))).await,
+                None => {
+                    let by = budget.last_answer_by(now);
+                    let liveness = waiter.liveness();
+                    match Box::pin(liveness.check(&self.store, waiter.key(), since, by)).await {
+                        Ok(()) => Said::Alive,
+                        Err(error) => Said::Failing(error),
+                    }
+                }
             };
             // A look has found it closed.
             let verdict = judge(budget, self.clock.now(), said, true);
-            self.check_verdict(verdict, key, budget, || None)?;
+            self.check_verdict(verdict, waiter.key(), budget, || None)?;
         }
-        let facts = self.latch_facts(budget, failing);
+        let facts = self.latch_facts(waiter, budget, failing);
         Ok(facts.wake_at(self.clock.now(), None))
-    }
-
-    /// Whether the store has answered since then, or answers by then.
-    pub(in crate::engine) async fn sign_of_life(&self, since: Instant, by: Instant) -> Said {
-        match self.liveness.check(&self.store, since, by).await {
-            Ok(()) => Said::Alive,
-            Err(error) => Said::Failing(error),
-        }
     }
 }

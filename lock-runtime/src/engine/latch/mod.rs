@@ -111,9 +111,10 @@ impl Engine {
             let time_left = async {
                 let wake_at = match &known {
                     LatchAnswer::Over(_) => return Ok(()),
-                    LatchAnswer::Unasked => self.check_unasked(key, &budget)?,
+                    LatchAnswer::Unasked => self.check_unasked(&waiter, &budget)?,
                     LatchAnswer::Wait(failing) => {
-                        let wake_at = self.check_latch_time(key, &budget, failing.as_ref()).await;
+                        let failing = failing.as_ref();
+                        let wake_at = self.check_latch_time(&waiter, &budget, failing).await;
                         wake_at.map_err(not_open)?
                     }
                 };

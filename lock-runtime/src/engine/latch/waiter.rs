@@ -7,7 +7,7 @@ use lock_store::LockKey;
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::errors::unavailable;
-use crate::engine::liveness::Failing;
+use crate::engine::liveness::{Failing, Liveness};
 use crate::error::{KeyKind, LockError};
 
 /// A task that waits. When the last one is dropped, the watcher ends.
@@ -45,6 +45,15 @@ impl LatchWaiter {
             watch,
             edition: 0,
         }
+    }
+
+    /// What looks at the latch have come to.
+    pub(super) fn liveness(&self) -> &Arc<Liveness> {
+        &self.watch.liveness
+    }
+
+    pub(super) fn key(&self) -> &LockKey {
+        &self.key
     }
 
     /// What is known now. A newer view ends the next [`wait_for_change`](Self::wait_for_change).

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use lock_store::{LockKey, Mutex};
 
 use super::view::SharedView;
+use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Signal;
 
 /// The watches of a client: one for each latch that a task waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LatchWatches {
+    /// The client's.
+    liveness: Arc<Liveness>,
     watches: Mutex<HashMap<LockKey, Watched>>,
 }
 
@@ -26,14 +29,31 @@ struct Watched {
 }
 
 /// What a latch's waiters and its watcher have in common.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LatchWatch {
+    /// What looks at it have come to.
+    pub(super) liveness: Arc<Liveness>,
     /// Calls the watcher: the store has sent a message, or a waiter came or left.
     pub(super) signal: Arc<Signal>,
     pub(super) view: SharedView,
 }
 
 impl LatchWatches {
+    pub(in crate::engine) fn new(liveness: &Arc<Liveness>) -> Self {
+        Self {
+            liveness: Arc::clone(liveness),
+            watches: Mutex::default(),
+        }
+    }
+
+    fn watch(&self) -> LatchWatch {
+        LatchWatch {
+            liveness: Arc::new(Liveness::of_latch(&self.liveness)),
+            signal: Arc::default(),
+            view: SharedView::default(),
+        }
+    }
+
     /// Counts one more waiter: its number, and what it shares with the others. If it is the first,
     /// `start` must see to the latch's watcher.
     pub(super) fn enter(
@@ -44,7 +64,7 @@ impl LatchWatches {
         let mut watches = self.watches.lock();
         let first = !watches.contains_key(key);
         let watched = watches.entry(key.clone()).or_insert_with(|| Watched {
-            watch: Arc::default(),
+            watch: Arc::new(self.watch()),
             came: 0,
             waiting: 0,
         });

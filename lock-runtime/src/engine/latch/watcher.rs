@@ -58,7 +58,7 @@ impl LatchWatcher {
         Self {
             store: Arc::clone(&engine.store),
             clock: engine.clock.clone(),
-            liveness: Arc::clone(&engine.liveness),
+            liveness: Arc::clone(&watch.liveness),
             command_timeout: engine.defaults.command_timeout,
             grants: Arc::clone(&engine.grants),
             watches: Arc::clone(&engine.latches),

@@ -9,14 +9,19 @@ pub(crate) mod key;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Clock, Failure, Instant, Mutex, Replied, Store, StoreError, StoreErrorKind};
+use lock_store::{
+    Clock, Failure, Instant, LockKey, Mutex, Replied, Store, StoreError, StoreErrorKind,
+};
 use tokio::sync::Notify;
 
 use super::timing;
 
-/// When the store last answered, and what it last failed with. Shared by all requests of a client.
+/// When the store last answered, and what it last failed with: to all requests of a client, or to
+/// those that wait for one latch.
 #[derive(Debug)]
 pub(crate) struct Liveness {
+    /// That of the client, if this is of one latch.
+    of_client: Option<Arc<Self>>,
     clock: Clock,
     command_timeout: Duration,
     state: Mutex<LivenessState>,
@@ -51,14 +56,14 @@ struct LivenessState {
     /// the last such command was noted.
     silent: Option<(Instant, Instant)>,
     failed: Option<(Instant, StoreError)>,
-    /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
-    /// answer.
+    /// A look at the latch is under way. One at a time; everyone shares its answer.
     asking: bool,
 }
 
 impl Liveness {
     pub(crate) fn new(clock: Clock, command_timeout: Duration) -> Self {
         Self {
+            of_client: None,
             clock,
             command_timeout,
             state: Mutex::default(),
@@ -66,10 +71,21 @@ impl Liveness {
         }
     }
 
+    /// For what is said of one latch. The client's is told all of it.
+    pub(crate) fn of_latch(client: &Arc<Self>) -> Self {
+        Self {
+            of_client: Some(Arc::clone(client)),
+            ..Self::new(client.clock.clone(), client.command_timeout)
+        }
+    }
+
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy. Nor does that tell
     /// of a failure: there may be a right to another key.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Replied<T>) {
+        if let Some(client) = &self.of_client {
+            client.note(sent, result);
+        }
         // The clock is read where something is silent only.
         let stood_still = || timing::stood_still(sent, self.clock.now(), self.command_timeout);
         if is_own_silence(result, stood_still) {
@@ -82,10 +98,10 @@ impl Liveness {
             state.silent = since.map(|since| (since, self.clock.now()));
         }
         match result {
-            Err(failure) if is_silence(&failure.error) => {
+            Err(failure) if is_denied(failure) && self.of_client.is_none() => {}
+            Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()));
             }
-            Err(failure) if is_denied(failure) => {}
             _ => state.answered = state.answered.max(Some(sent)),
         }
     }
@@ -109,10 +125,11 @@ impl Liveness {
     }
 
     /// Ok if the store has answered a command sent at `since` or later, with no failure after it,
-    /// or answers one by `by`.
+    /// or answers a look at the latch by `by`.
     pub(crate) async fn check(
         self: &Arc<Self>,
         store: &Arc<dyn Store>,
+        latch: &LockKey,
         since: Instant,
         by: Instant,
     ) -> Result<(), StoreError> {
@@ -141,7 +158,8 @@ impl Liveness {
                     asked = true;
                     // On the client's own runtime: the task that waits for the answer may stop
                     // polling.
-                    self.clock.spawn(Arc::clone(self).ask(Arc::clone(store)));
+                    let asks = Arc::clone(self).ask(Arc::clone(store), latch.clone());
+                    self.clock.spawn(asks);
                 }
                 changed.await;
                 asked = true;
@@ -153,17 +171,11 @@ impl Liveness {
         }
     }
 
-    async fn ask(self: Arc<Self>, store: Arc<dyn Store>) {
+    async fn ask(self: Arc<Self>, store: Arc<dyn Store>, latch: LockKey) {
         let sent = self.clock.now();
-        let result = store.ping(sent + self.command_timeout).await;
+        let result = store.latch_look(latch, sent + self.command_timeout).await;
         self.note(sent, &result);
-        let mut state = self.state.lock();
-        state.asking = false;
-        // It concerns no key.
-        if let Some(failure) = result.err().filter(is_denied) {
-            state.failed = Some((self.clock.now(), failure.error));
-        }
-        drop(state);
+        self.state.lock().asking = false;
         self.changed.notify_waiters();
     }
 

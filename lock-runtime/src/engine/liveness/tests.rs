@@ -12,6 +12,10 @@ fn liveness() -> Arc<Liveness> {
     Arc::new(Liveness::new(clock, 500 * MS))
 }
 
+fn of_latch() -> Arc<Liveness> {
+    Arc::new(Liveness::of_latch(&liveness()))
+}
+
 fn failed(kind: StoreErrorKind) -> Replied<()> {
     Err(Failure::without_effect(StoreError::new(kind, "a test")))
 }
@@ -40,6 +44,22 @@ async fn a_refusal_is_a_sign_of_life_but_silence_and_the_lack_of_a_right_are_non
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_latch_is_told_is_of_it_alone_and_the_client_hears_all_but_what_was_denied() {
+    let client = liveness();
+    let [one, other] = [(); 2].map(|()| Liveness::of_latch(&client));
+    let now = client.clock.now();
+    let kinds = || [&one, &other, &client].map(|one| one.last_failure(now).kind());
+    one.note(now, &failed(StoreErrorKind::Disconnected));
+    let (gone, none) = (StoreErrorKind::Disconnected, StoreErrorKind::Timeout);
+    assert_eq!(kinds(), [gone, none, gone]);
+    one.note(now, &failed(StoreErrorKind::Denied));
+    assert_eq!(kinds(), [StoreErrorKind::Denied, none, gone]);
+    other.note(now, &answered());
+    let answered = [&one, &other, &client].map(|one| one.answered().is_some());
+    assert_eq!(answered, [false, true, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_failed_since_then_is_the_last_failure() {
     let liveness = liveness();
     let now = liveness.clock.now();
@@ -54,7 +74,7 @@ async fn only_what_failed_since_then_is_the_last_failure() {
 /// it must have answered since `since`; all in milliseconds.
 async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
     let store = test_store(Clock::simulated(Handle::current()));
-    let liveness = liveness();
+    let liveness = of_latch();
     let start = liveness.clock.now();
     liveness.note(start + sent * MS, &answered());
     if let Some(at) = failed_at {
@@ -63,7 +83,12 @@ async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
     }
     tokio::time::advance(100 * MS).await;
     let (since, by) = (start + since * MS, liveness.clock.now() + 500 * MS);
-    assert!(liveness.check(&store, since, by).await.is_ok());
+    assert!(
+        liveness
+            .check(&store, &LockKey::from("l"), since, by)
+            .await
+            .is_ok()
+    );
     liveness.answered() != Some(start + sent * MS)
 }
 
@@ -115,9 +140,14 @@ async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_has_never_answered_is_asked() {
-    let (store, liveness) = (test_store(Clock::simulated(Handle::current())), liveness());
+    let (store, liveness) = (test_store(Clock::simulated(Handle::current())), of_latch());
     let now = liveness.clock.now();
-    assert!(liveness.check(&store, now, now + 500 * MS).await.is_ok());
+    assert!(
+        liveness
+            .check(&store, &LockKey::from("l"), now, now + 500 * MS)
+            .await
+            .is_ok()
+    );
     assert_eq!(liveness.answered(), Some(now));
 }
 
@@ -143,12 +173,14 @@ macro_rules! no_rights {
 lock_store::operations!(no_rights);
 
 #[tokio::test(start_paused = true)]
-async fn a_sign_of_life_that_is_denied_is_told_at_once() {
+async fn a_look_that_is_denied_is_told_at_once() {
     let store = test_store(Clock::simulated(Handle::current()));
     let store: Arc<dyn Store> = Arc::new(NoRights { store });
-    let liveness = liveness();
+    let liveness = of_latch();
     let now = liveness.clock.now();
-    let error = liveness.check(&store, now, now + 500 * MS).await;
+    let error = liveness
+        .check(&store, &LockKey::from("l"), now, now + 500 * MS)
+        .await;
     assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Denied);
     assert_eq!(liveness.clock.now(), now);
 }

@@ -209,8 +209,7 @@ impl User {
         let error = result
             .flatten()
             .filter(|error| !matches!(error, LockError::LatchClosed { .. }));
-        // In a cluster, a latch is judged unavailable by a sign of life of all servers.
-        if let Some(error) = error.filter(|_| world.servers.len() == 1) {
+        if let Some(error) = error {
             check_error(&self.service, &self.name, &asked, &error);
         }
     }

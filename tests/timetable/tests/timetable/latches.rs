@@ -142,7 +142,7 @@ fn a_look_that_fails_is_tried_again() {
                 store.title(format!("{fate:?}, wait {wait}"));
                 store.ask(WAIT, client.latch("l").set(1)).await.unwrap();
                 store.seen();
-                for verb in ["wait", "look", "ping"] {
+                for verb in ["wait", "look"] {
                     store.set_usual(verb, fate);
                 }
                 let latch = client.latch("l");
@@ -295,12 +295,13 @@ fn a_message_during_a_look_makes_it_look_again() {
 }
 
 #[test]
-fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
+fn a_latch_that_opens_while_the_last_look_is_under_way_is_open() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.answer(Reply::LatchWait(state(1, 5, 0)));
+        store.answer(Reply::LatchLook(state(1, 5, 0)));
         store.answer(Reply::LatchLook(state(0, 5, 0)));
-        store.next("ping", &[Fate::Replies(350, 0)]);
+        store.next("look", &[Fate::Replies(350, 0)]);
         let latch = client.latch("l");
         let waits = async move { latch.wait(of(700)).await };
         let waits = tokio::spawn(store.ask(700, waits));
@@ -397,18 +398,18 @@ fn a_message_over_another_link_than_the_last_reply_is_not_heard() {
 }
 
 #[test]
-fn a_sign_of_life_that_fails_ends_no_wait_if_a_later_answer_comes() {
+fn a_last_look_that_fails_ends_no_wait_if_a_later_answer_comes() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.other().await.latch("l").set(1).await.unwrap();
-        store.next("ping", &[DOWN]);
+        store.next("look", &[DOWN]);
         let tasks = [1, 2].map(|_| {
             let (store, latch) = (Arc::clone(&store), client.latch("l"));
             tokio::spawn(async move { store.ask(3000, latch.wait(of(3000))).await })
         });
         ms(2700).await;
-        // One has asked for both, and both wait on.
-        assert_eq!(store.when("ping"), [2500]);
+        // One has looked for both, and both wait on.
+        assert_eq!(store.when("look"), [2500]);
         store.call_all();
         for task in tasks {
             let error = task.await.unwrap().unwrap_err();

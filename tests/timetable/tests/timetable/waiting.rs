@@ -746,11 +746,11 @@ fn a_wait_for_ever_at_a_latch_has_the_time_of_a_command_to_see_whether_the_store
         other.latch("l").set(1).await.unwrap();
         // The second look is answered after more than the client's default wait.
         store.next("wait", &[Fate::Passes, Fate::Replies(11_000, 0)]);
-        store.next("ping", &[Fate::Replies(400, 0)]);
+        store.next("look", &[Fate::Replies(400, 0)]);
         let (latch, asking) = (client.latch("l"), Arc::clone(&store));
         let waits = tokio::spawn(async move { asking.ask(None, latch.wait_forever()).await });
         ms(13_000).await;
-        assert_eq!(store.when("ping"), [10_000]);
+        assert_eq!(store.when("look"), [10_000]);
         assert!(!waits.is_finished());
         other.latch("l").count_down().await.unwrap();
         waits.await.unwrap().unwrap();
