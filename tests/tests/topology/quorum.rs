@@ -406,7 +406,8 @@ async fn one_of_many_tries_at_once_gets_the_lock_while_a_server_is_dead() {
     let asked = async || quorum.servers[0].command_calls("evalsha").await;
     let before = asked().await;
     let waits = clients[1].lock("held").wait(Duration::from_secs(3));
-    assert!(waits.acquire().await.unwrap_err().is_busy());
+    let error = waits.acquire().await.unwrap_err();
+    assert!(error.is_busy(), "{error}");
     let asked = asked().await - before;
     assert!(asked <= 60, "{asked}");
     assert!(held.is_held());
