@@ -74,7 +74,8 @@ async fn curators_mutex_and_ours_exclude_each_other_and_neither_starves() {
     }
     let theirs = turns.iter().filter(|(.., is_curator)| *is_curator).count();
     let ours = turns.len() - theirs;
-    println!("{theirs} turns of Curator, {ours} of ours in {runs} times {seconds} s");
+    let seconds = runs * seconds;
+    println!("{theirs} turns of Curator, {ours} of ours in {seconds} s");
     let least = turns.len() / 20;
     assert!(theirs > least && ours > least, "{theirs} and {ours}");
     // One of them at least follows the other in both directions.

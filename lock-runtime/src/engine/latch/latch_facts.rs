@@ -51,7 +51,7 @@ impl Engine {
         Err(unavailable(Some(waiter.key()), failure))
     }
 
-    /// Ends a wait whose time is up: busy only if the store has lately answered. When to wake up.
+    /// Ends a wait whose time is up: busy only if a look was lately answered. When to wake up.
     pub(super) async fn check_latch_time(
         &self,
         waiter: &LatchWaiter,

@@ -80,8 +80,8 @@ impl Liveness {
     }
 
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
-    /// except `Denied`: without permission we cannot tell whether a key is busy. Nor does that tell
-    /// of a failure: there may be a right to another key.
+    /// except `Denied`: without permission we cannot tell whether a key is busy. To the client that
+    /// is no failure either: there may be a right to another key.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Replied<T>) {
         if let Some(client) = &self.of_client {
             client.note(sent, result);
