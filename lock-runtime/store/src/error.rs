@@ -177,6 +177,13 @@ impl StoreError {
         }
     }
 
+    /// What users read that they should do.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        self.advice.unwrap_or(self.kind.words().1)
+    }
+
     /// The store's own words, without advice.
     #[must_use]
     pub fn detail(&self) -> &str {
@@ -184,7 +191,7 @@ impl StoreError {
     }
 
     /// One error for several, as of all addresses of a server: of the kind of the most telling one,
-    /// with the words of all. `None` for none.
+    /// with the words of all. `None` for none. For several servers: [`of_servers`](Self::of_servers).
     #[must_use]
     pub fn of_all(errors: Vec<Self>) -> Option<Self> {
         let is_telling = |error: &&Self| {
@@ -203,6 +210,28 @@ impl StoreError {
         Some(Self {
             detail: texts.join("; ").into(),
             ..telling
+        })
+    }
+
+    /// One error for several servers of which one is enough, each error with its server, which may
+    /// have several addresses. It is one that passes, unless each server gave one that does not:
+    /// another may be back within the wait. `None` for none.
+    #[must_use]
+    pub fn of_servers<S: PartialEq>(errors: Vec<(S, Self)>) -> Option<Self> {
+        let lasts = |server: &S| {
+            let mut of_server = errors.iter().filter(|(of, _)| of == server);
+            of_server.any(|(_, error)| !error.kind.is_transient())
+        };
+        let passing = errors.iter().find(|(server, _)| !lasts(server));
+        let passing = passing.map(|(_, error)| error.kind);
+        let all = Self::of_all(errors.into_iter().map(|(_, error)| error).collect())?;
+        Some(match passing {
+            Some(kind) if !all.kind.is_transient() => Self {
+                kind,
+                advice: Some(all.advice()),
+                ..all
+            },
+            _ => all,
         })
     }
 
@@ -228,8 +257,7 @@ impl StoreError {
             "{what}; the last attempt to connect failed: {}",
             self.detail
         );
-        let advice = self.advice.unwrap_or(self.kind.words().1);
-        Self::new(StoreErrorKind::Timeout, detail).advise(advice)
+        Self::new(StoreErrorKind::Timeout, detail).advise(self.advice())
     }
 
     /// The kind of the failure.
@@ -241,9 +269,8 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, todo) = self.kind.words();
-        let todo = self.advice.unwrap_or(todo);
-        write!(f, "{what} ({}); {todo}", self.detail)
+        let what = self.kind.words().0;
+        write!(f, "{what} ({}); {}", self.detail, self.advice())
     }
 }
 
@@ -261,6 +288,30 @@ mod tests {
         let said = "it takes no writes (a: silent; b: a standby); wait";
         assert_eq!(one.as_deref(), Some(said));
         assert!(StoreError::of_all(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn an_error_of_several_servers_lasts_only_if_that_of_each_does() {
+        let down = || StoreError::new(StoreErrorKind::Disconnected, "down");
+        let denied = || StoreError::new(StoreErrorKind::Denied, "denied");
+        let one = |errors| StoreError::of_servers(errors).map(|one| one.to_string());
+        for errors in [
+            vec![("a", down()), ("b", denied())],
+            vec![("b", denied()), ("a", down())],
+        ] {
+            let said = one(errors).unwrap_or_default();
+            assert!(said.starts_with("no connection (d"), "{said}");
+            assert!(said.contains("check user"), "{said}");
+        }
+        for errors in [
+            vec![("a", denied()), ("b", denied())],
+            // Two addresses of one server.
+            vec![("a", down()), ("a", denied()), ("b", denied())],
+        ] {
+            let said = one(errors).unwrap_or_default();
+            assert!(said.starts_with("it denied access ("), "{said}");
+        }
+        assert_eq!(one(Vec::new()), None);
     }
 
     #[test]

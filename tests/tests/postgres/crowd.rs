@@ -236,7 +236,7 @@ async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their
 
 /// A client that is told of a row that others keep, well before it gives up a command.
 async fn soon_told(server: &PostgresServer) -> LockClient {
-    let builder = builder(&server.app_url()).command_timeout(2 * SHORT);
+    let builder = builder(&server.app_url()).command_timeout(4 * SHORT);
     builder.connect().await.unwrap()
 }
 
@@ -257,7 +257,12 @@ async fn who_can_not_get_at_the_row_learns_that_the_server_answers_and_no_check_
         .await
         .unwrap();
     let row = row_of_k(&server).await;
-    let refused = client.lock("k").wait(SHORT).acquire().await.unwrap_err();
+    let refused = client
+        .lock("k")
+        .wait(4 * SHORT)
+        .acquire()
+        .await
+        .unwrap_err();
     let said = contended(&refused);
     assert!(!said.contains("lock_check"), "{said}");
     row.batch_execute("COMMIT").await.unwrap();

@@ -119,15 +119,11 @@ impl Engine {
                 Err(LockError::key_conflict(key(at), KeyKind::Unknown))
             }
             Ok(AcquiredAll::Apart) => Ok(AtOnce::Apart),
-            Err(failure) => {
-                let transient = failure.error.kind().is_transient();
-                let error = unavailable(keys.first(), failure.error);
-                if transient {
-                    Ok(AtOnce::Failed(error))
-                } else {
-                    Err(error)
-                }
+            Err(failure) if failure.error.kind().is_transient() => {
+                Ok(AtOnce::Failed(unavailable(keys.first(), failure.error)))
             }
+            // Which of them it is about is learned when each is asked for alone.
+            Err(_) => Ok(AtOnce::Apart),
         }
     }
 

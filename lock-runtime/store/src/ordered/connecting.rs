@@ -32,6 +32,8 @@ pub enum SessionNews {
 }
 
 enum ConnectingState<L> {
+    /// There was a connection, which ended with this error. No attempt has ended since.
+    Lost(StoreError),
     /// After this many attempts that failed, the last with this error.
     Down(u64, Option<StoreError>),
     Up(Arc<L>),
@@ -42,6 +44,7 @@ enum ConnectingState<L> {
 impl<L> Clone for ConnectingState<L> {
     fn clone(&self) -> Self {
         match self {
+            Self::Lost(error) => Self::Lost(error.clone()),
             Self::Down(failures, error) => Self::Down(*failures, error.clone()),
             Self::Up(live) => Self::Up(Arc::clone(live)),
             Self::Closed => Self::Closed,
@@ -113,7 +116,7 @@ impl<L> Connecting<L> {
     pub fn live_now(&self) -> Option<Arc<L>> {
         match &*self.state.borrow() {
             ConnectingState::Up(live) => Some(Arc::clone(live)),
-            ConnectingState::Down(..) | ConnectingState::Closed => None,
+            ConnectingState::Lost(_) | ConnectingState::Down(..) | ConnectingState::Closed => None,
         }
     }
 
@@ -134,6 +137,7 @@ impl<L> Connecting<L> {
                 return Err(error.clone());
             }
             ConnectingState::Down(failures, _) => *failures,
+            ConnectingState::Lost(_) => 0,
             ConnectingState::Closed => return Err(self.closed_error()),
         };
         let waits_on = self.is_patient && self.was_up.load(Ordering::Relaxed);
@@ -141,6 +145,7 @@ impl<L> Connecting<L> {
             ConnectingState::Up(_) | ConnectingState::Closed => true,
             ConnectingState::Down(_, Some(error)) if !error.kind().is_transient() => true,
             ConnectingState::Down(failures, _) => *failures > before && !waits_on,
+            ConnectingState::Lost(_) => false,
         });
         let state = match self.clock.by(by, ended).await {
             Some(Ok(state)) => state.clone(),
@@ -151,6 +156,15 @@ impl<L> Connecting<L> {
             ConnectingState::Up(live) => Ok(live),
             ConnectingState::Down(_, Some(error)) => Err(error),
             ConnectingState::Down(_, None) => Err(silent(&self.server)),
+            ConnectingState::Lost(error) => {
+                let silent = silent(&self.server);
+                let lost = error.detail();
+                let text = format!(
+                    "{}; the connection before was lost: {lost}",
+                    silent.detail()
+                );
+                Err(StoreError::new(silent.kind(), text).advise(error.advice()))
+            }
             ConnectingState::Closed => Err(self.closed_error()),
         }
     }
@@ -163,7 +177,7 @@ impl<L> Connecting<L> {
     pub fn close(&self) -> Option<Arc<L>> {
         match self.state.send_replace(ConnectingState::Closed) {
             ConnectingState::Up(live) => Some(live),
-            ConnectingState::Down(..) | ConnectingState::Closed => None,
+            ConnectingState::Lost(_) | ConnectingState::Down(..) | ConnectingState::Closed => None,
         }
     }
 
@@ -189,9 +203,9 @@ impl<L> Connecting<L> {
         self.change(|_| ConnectingState::Up(Arc::clone(live)))
     }
 
-    /// The connection has ended.
-    pub fn go_down(&self) {
-        self.change(|_| ConnectingState::Down(0, None));
+    /// The connection has ended, with this error.
+    pub fn go_down(&self, error: &StoreError) {
+        self.change(|_| ConnectingState::Lost(error.clone()));
     }
 
     /// An attempt has failed, after others. Waits for the time of the next one.
@@ -203,7 +217,7 @@ impl<L> Connecting<L> {
         self.change(|state| {
             let failures = match state {
                 ConnectingState::Down(failures, _) => *failures,
-                ConnectingState::Up(_) | ConnectingState::Closed => 0,
+                ConnectingState::Up(_) | ConnectingState::Lost(_) | ConnectingState::Closed => 0,
             };
             ConnectingState::Down(failures + 1, Some(error))
         });

@@ -76,24 +76,27 @@ impl SessionMembers {
                 Some(Ok(found)) => addresses.extend(found.map(|address| (host.clone(), address))),
                 Some(Err(error)) => {
                     let why = format!("its name can't be resolved: {error}");
-                    errors.push(gone(&host.to_string(), &why));
+                    errors.push((host.clone(), gone(&host.to_string(), &why)));
                 }
-                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
+                None => {
+                    let error = gone(&host.to_string(), "its name is not resolved in time");
+                    errors.push((host, error));
+                }
             }
         }
         let limited = |(host, address): (Host, SocketAddr)| {
-            let server = host.to_string();
-            let (by, attempt) = (clock.now() + self.limit, attempt(host, address));
+            let (by, attempt) = (clock.now() + self.limit, attempt(host.clone(), address));
             async move {
                 let attempted = clock.by(by, attempt).await;
-                attempted.unwrap_or_else(|| Err(silent(&server)))
+                let attempted = attempted.unwrap_or_else(|| Err(silent(&host.to_string())));
+                attempted.map_err(|error| (host, error))
             }
         };
         let connected = self.known.connect(addresses, self.limit, clock, limited);
         connected.await.map_err(|failed| {
             errors.extend(failed);
             let none = || gone("the URL's hosts", "they have no address");
-            StoreError::of_all(errors).unwrap_or_else(none)
+            StoreError::of_servers(errors).unwrap_or_else(none)
         })
     }
 }

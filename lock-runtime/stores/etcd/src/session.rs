@@ -238,7 +238,7 @@ impl Session {
             },
         };
         // Before anybody hears of it: who asks again waits for the next connection.
-        self.connecting.go_down();
+        self.connecting.go_down(&error);
         self.leases.forget_asked();
         live.end(error.clone());
         if !self.connecting.is_closed() {

@@ -94,17 +94,18 @@ impl Route {
         let (config, renew_at) = &self.with_credentials(clock).await?;
         let (addresses, mut errors) = self.addresses(clock).await;
         let attempt = |address: Address| {
-            let server = address.to_string();
+            let (server, entry) = (address.to_string(), address.entry.clone());
             let greeted = async {
                 let session = self.connect_at(address, config.clone(), *renew_at).await?;
                 greet(session).await
             };
             let greeted = clock.by(clock.now() + self.limit, greeted);
             async move {
-                greeted.await.unwrap_or_else(|| {
+                let greeted = greeted.await.unwrap_or_else(|| {
                     let text = format!("{server}: {CONNECT_SLOW_TEXT}");
                     Err(StoreError::new(StoreErrorKind::Timeout, text))
-                })
+                });
+                greeted.map_err(|error| (entry, error))
             }
         };
         let connected = self
@@ -114,7 +115,7 @@ impl Route {
             self.known.forget_if_replaced();
             errors.extend(failed);
             let none = || StoreError::new(StoreErrorKind::Disconnected, "there is no address");
-            StoreError::of_all(errors).unwrap_or_else(none)
+            StoreError::of_servers(errors).unwrap_or_else(none)
         })
     }
 
@@ -124,7 +125,7 @@ impl Route {
     }
 
     /// Of all hosts, in their order; and the errors of those that have none.
-    async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<StoreError>) {
+    async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<(HostEntry, StoreError)>) {
         // A name that can't be resolved keeps the others waiting as short as a silent host does.
         let by = clock.now() + self.limit / 4;
         addresses_of(&self.hosts, clock, by, resolve).await
@@ -190,7 +191,7 @@ async fn addresses_of<'p, L>(
     clock: &Clock,
     by: Instant,
     look_up: impl Fn(&'p HostEntry) -> L,
-) -> (Vec<Address>, Vec<StoreError>)
+) -> (Vec<Address>, Vec<(HostEntry, StoreError)>)
 where
     L: Future<Output = std::io::Result<Vec<Address>>>,
 {
@@ -222,8 +223,9 @@ async fn resolve(entry: &HostEntry) -> std::io::Result<Vec<Address>> {
     })
 }
 
-fn unresolved(entry: &HostEntry, why: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Disconnected, format!("{entry}: {why}"))
+fn unresolved(entry: &HostEntry, why: &str) -> (HostEntry, StoreError) {
+    let error = StoreError::new(StoreErrorKind::Disconnected, format!("{entry}: {why}"));
+    (entry.clone(), error)
 }
 
 #[cfg(test)]
@@ -254,7 +256,10 @@ mod tests {
             found.iter().map(|one| &one.entry).collect::<Vec<_>>(),
             [&hosts[1]]
         );
-        let said = errors.iter().map(ToString::to_string).collect::<String>();
+        let said = errors
+            .iter()
+            .map(|(_, error)| error.to_string())
+            .collect::<String>();
         assert!(
             said.contains("silent:5432: its name server does not answer"),
             "{said}"

@@ -6,9 +6,10 @@
 //! bounded. At its end the key is deleted, the queue is skipped, and this client does not ask for a
 //! moment.
 //!
-//! A turn lasts as long as the other side had the key before. If they got it between two holds of
-//! this side, the rest is added to its next turn. A client that never had it is looked for where
-//! names are shared on purpose, in the empty namespace: the key is left alone now and then.
+//! A turn lasts as long as the other side had the key before, or could have it. If they got it
+//! between two holds of this side, the rest is added to its next turn. A client that never had it
+//! is looked for where names are shared on purpose, in the empty namespace: the key is left alone
+//! now and then, the first time soon.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +25,10 @@ const FREE_FOR: Duration = Duration::from_millis(15);
 const TURN_LEAST: Duration = Duration::from_millis(20);
 /// The longest turn of this side.
 const TURN_MOST: Duration = Duration::from_millis(250);
-/// The turn of this side where nobody else was seen.
-const TURN_ALONE: Duration = Duration::from_secs(1);
+/// The first turn of this side where nobody else was seen. Each is twice as long as the one before.
+const TURN_ALONE_LEAST: Duration = Duration::from_millis(100);
+/// The longest turn of this side where nobody else was seen.
+const TURN_ALONE_MOST: Duration = Duration::from_secs(1);
 
 /// What is known of keys that clients without a queue take, or may take.
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ struct Contest {
     /// process of this side had ended its own.
     owed: Duration,
     free_until: Option<Instant>,
+    /// When this side last ended its turn.
+    left: Option<Instant>,
     /// When this side last asked for it in the order of arrival, which ends where a key is free.
     fair: Option<Instant>,
 }
@@ -65,7 +70,8 @@ impl Pollers {
                     contest.owed = until.saturating_duration_since(now);
                 }
                 contest.seen = Some(now);
-                contest.theirs_since.get_or_insert(now);
+                let since = contest.left_at(now).unwrap_or(now);
+                contest.theirs_since.get_or_insert(since);
             }),
             _ if is_shared => self.note_wanted(key, now),
             _ => self.note_granted(key, now),
@@ -93,7 +99,7 @@ impl Pollers {
             if now < contest.begin_turn(now) || contest.is_fair(now) {
                 return None;
             }
-            contest.ours_until = None;
+            (contest.ours_until, contest.left) = (None, Some(now));
             contest.free_until = Some(now + FREE_FOR);
             contest.free_until
         })?
@@ -142,6 +148,11 @@ impl Contest {
         self.fair.is_some_and(|at| at + SEEN_FOR > now)
     }
 
+    /// Since when they can have it: since this side ended its turn, if that was just now.
+    fn left_at(&self, now: Instant) -> Option<Instant> {
+        self.left.filter(|left| *left + FREE_FOR + TURN_LEAST > now)
+    }
+
     /// Begins this side's turn, unless it has begun. When it ends.
     fn begin_turn(&mut self, now: Instant) -> Instant {
         if let Some(until) = self.ours_until {
@@ -152,11 +163,12 @@ impl Contest {
             Some(since) if is_seen => now.saturating_duration_since(since),
             // They have left the free key alone: their pauses are longer than the moment.
             None if is_seen => 2 * self.turn,
-            _ => TURN_ALONE,
+            _ => 2 * self.turn,
         };
-        if is_seen {
-            self.turn = self.turn.clamp(TURN_LEAST, TURN_MOST);
-        }
+        self.turn = match is_seen {
+            true => self.turn.clamp(TURN_LEAST, TURN_MOST),
+            false => self.turn.clamp(TURN_ALONE_LEAST, TURN_ALONE_MOST),
+        };
         let with_rest = self.turn + mem::take(&mut self.owed);
         let until = now + with_rest.min(TURN_MOST.max(self.turn));
         self.ours_until = Some(until);
@@ -193,6 +205,20 @@ mod tests {
     }
 
     #[test]
+    fn the_moment_in_which_the_key_was_left_alone_counts_as_theirs() {
+        let (pollers, start) = (Pollers::default(), Instant::now());
+        pollers.note_busy(&key(), FOREIGN, true, start);
+        pollers.note_granted(&key(), start + MS);
+        let left = start + 30 * MS;
+        assert!(pollers.end_turn(&key(), left).is_some());
+        pollers.note_busy(&key(), FOREIGN, true, left + FREE_FOR);
+        let got = left + 40 * MS;
+        pollers.note_granted(&key(), got);
+        assert_eq!(pollers.end_turn(&key(), got + 39 * MS), None);
+        assert!(pollers.end_turn(&key(), got + 40 * MS).is_some());
+    }
+
+    #[test]
     fn the_rest_of_a_turn_that_they_broke_into_is_added_to_the_next() {
         let (pollers, start) = (Pollers::default(), Instant::now());
         pollers.note_busy(&key(), FOREIGN, true, start);
@@ -205,8 +231,8 @@ mod tests {
         assert_eq!(pollers.end_turn(&key(), again + 79 * MS), None);
         assert!(pollers.end_turn(&key(), again + 80 * MS).is_some());
         // That turn has ended, and nothing is left of it.
-        pollers.note_busy(&key(), FOREIGN, true, again + 100 * MS);
-        let last = again + 130 * MS;
+        pollers.note_busy(&key(), FOREIGN, true, again + 200 * MS);
+        let last = again + 230 * MS;
         pollers.note_granted(&key(), last);
         assert!(pollers.end_turn(&key(), last + 30 * MS).is_some());
     }
@@ -240,7 +266,7 @@ mod tests {
         pollers.note_busy(&key(), FOREIGN, true, start);
         let later = start + 3600 * 1000 * MS;
         pollers.note_granted(&key(), later);
-        assert!(pollers.end_turn(&key(), later + TURN_ALONE).is_some());
+        assert!(pollers.end_turn(&key(), later + TURN_ALONE_LEAST).is_some());
     }
 
     #[test]
@@ -276,9 +302,14 @@ mod tests {
         for is_shared in [true, false] {
             let pollers = Pollers::default();
             pollers.note_busy(&key(), ours, is_shared, start);
-            assert_eq!(pollers.end_turn(&key(), start + 999 * MS), None);
-            let left = pollers.end_turn(&key(), start + 1000 * MS);
-            assert_eq!(left.is_some(), is_shared);
+            let mut now = start;
+            for turn in [100, 200, 400, 800, 1000, 1000] {
+                pollers.note_busy(&key(), ours, is_shared, now);
+                assert_eq!(pollers.end_turn(&key(), now + (turn - 1) * MS), None);
+                now += turn * MS;
+                let left = pollers.end_turn(&key(), now);
+                assert_eq!(left.is_some(), is_shared, "{turn}");
+            }
         }
     }
 }

@@ -180,7 +180,7 @@ impl Session {
             .run_until_lost(dialed.read, dialed.write, &mut calls)
             .await;
         // Before anybody hears of it: who asks again waits for the next connection.
-        self.connecting.go_down();
+        self.connecting.go_down(&error);
         connection.fail(&error);
         if !self.connecting.is_closed() {
             self.listener.on_disconnected(&server, &error);
