@@ -122,8 +122,9 @@ impl Engine {
             Err(failure) if failure.error.kind().is_transient() => {
                 Ok(AtOnce::Failed(unavailable(keys.first(), failure.error)))
             }
-            // Which of them it is about is learned when each is asked for alone.
-            Err(_) => Ok(AtOnce::Apart),
+            // Which of them it is about is learned when each is asked for alone. A try asks once.
+            Err(_) if budget.may_wait() => Ok(AtOnce::Apart),
+            Err(failure) => Err(unavailable(keys.first(), failure.error)),
         }
     }
 
