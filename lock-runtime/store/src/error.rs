@@ -177,13 +177,6 @@ impl StoreError {
         }
     }
 
-    /// What users read that they should do.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn advice(&self) -> &'static str {
-        self.advice.unwrap_or(self.kind.words().1)
-    }
-
     /// The store's own words, without advice.
     #[must_use]
     pub fn detail(&self) -> &str {
@@ -191,7 +184,7 @@ impl StoreError {
     }
 
     /// One error for several, as of all addresses of a server: of the kind of the most telling one,
-    /// with the words of all. `None` for none. For several servers: [`of_servers`](Self::of_servers).
+    /// with the words of all. `None` for none.
     #[must_use]
     pub fn of_all(errors: Vec<Self>) -> Option<Self> {
         let is_telling = |error: &&Self| {
@@ -210,28 +203,6 @@ impl StoreError {
         Some(Self {
             detail: texts.join("; ").into(),
             ..telling
-        })
-    }
-
-    /// One error for several servers of which one is enough, each error with its server, which may
-    /// have several addresses. It is one that passes, unless each server gave one that does not:
-    /// another may be back within the wait. `None` for none.
-    #[must_use]
-    pub fn of_servers<S: PartialEq>(errors: Vec<(S, Self)>) -> Option<Self> {
-        let lasts = |server: &S| {
-            let mut of_server = errors.iter().filter(|(of, _)| of == server);
-            of_server.any(|(_, error)| !error.kind.is_transient())
-        };
-        let passing = errors.iter().find(|(server, _)| !lasts(server));
-        let passing = passing.map(|(_, error)| error.kind);
-        let all = Self::of_all(errors.into_iter().map(|(_, error)| error).collect())?;
-        Some(match passing {
-            Some(kind) if !all.kind.is_transient() => Self {
-                kind,
-                advice: Some(all.advice()),
-                ..all
-            },
-            _ => all,
         })
     }
 
@@ -257,7 +228,22 @@ impl StoreError {
             "{what}; the last attempt to connect failed: {}",
             self.detail
         );
-        Self::new(StoreErrorKind::Timeout, detail).advise(self.advice())
+        let advice = self.advice.unwrap_or(self.kind.words().1);
+        Self::new(StoreErrorKind::Timeout, detail).advise(advice)
+    }
+
+    /// That of a command whose time ended before there was another connection, after the one before
+    /// had been lost with this.
+    #[must_use]
+    pub(crate) fn of_lost_connection(&self, server: &str) -> Self {
+        let lost = &self.detail;
+        let detail =
+            format!("{server}: no new connection in time; the one before was lost: {lost}");
+        Self {
+            kind: StoreErrorKind::Timeout,
+            detail: detail.into(),
+            ..*self
+        }
     }
 
     /// The kind of the failure.
@@ -269,8 +255,9 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.kind.words().0;
-        write!(f, "{what} ({}); {}", self.detail, self.advice())
+        let (what, todo) = self.kind.words();
+        let todo = self.advice.unwrap_or(todo);
+        write!(f, "{what} ({}); {todo}", self.detail)
     }
 }
 
@@ -291,30 +278,6 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_several_servers_lasts_only_if_that_of_each_does() {
-        let down = || StoreError::new(StoreErrorKind::Disconnected, "down");
-        let denied = || StoreError::new(StoreErrorKind::Denied, "denied");
-        let one = |errors| StoreError::of_servers(errors).map(|one| one.to_string());
-        for errors in [
-            vec![("a", down()), ("b", denied())],
-            vec![("b", denied()), ("a", down())],
-        ] {
-            let said = one(errors).unwrap_or_default();
-            assert!(said.starts_with("no connection (d"), "{said}");
-            assert!(said.contains("check user"), "{said}");
-        }
-        for errors in [
-            vec![("a", denied()), ("b", denied())],
-            // Two addresses of one server.
-            vec![("a", down()), ("a", denied()), ("b", denied())],
-        ] {
-            let said = one(errors).unwrap_or_default();
-            assert!(said.starts_with("it denied access ("), "{said}");
-        }
-        assert_eq!(one(Vec::new()), None);
-    }
-
-    #[test]
     fn what_the_last_attempt_learned_is_told_with_its_advice() {
         let replaced = StoreError::new(StoreErrorKind::ReadOnly, "a: replaced").advise("end it");
         let said = "no answer in time (slow; the last attempt to connect failed: a: replaced); ";
@@ -323,6 +286,17 @@ mod tests {
         let error = replaced.advise(None).of_last_attempt("slow").to_string();
         let advice = "connect to a server that takes them, and check its log";
         assert_eq!(error, format!("{said}{advice}"));
+    }
+
+    #[test]
+    fn why_the_connection_was_lost_is_told_while_there_is_no_other() {
+        let reset = StoreError::new(StoreErrorKind::Disconnected, "b: reset");
+        let error = reset.of_lost_connection("a,b").to_string();
+        let said = "a,b: no new connection in time; the one before was lost: b: reset";
+        let wanted = format!("no answer in time ({said}); check its load and the network");
+        assert_eq!(error, wanted);
+        let error = reset.advise("wait").of_lost_connection("a,b").to_string();
+        assert_eq!(error, format!("no answer in time ({said}); wait"));
     }
 
     #[test]

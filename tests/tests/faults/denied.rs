@@ -287,6 +287,25 @@ async fn tries_at_the_same_time_are_refused_only_if_their_own_key_is() {
     }
 }
 
+/// What is denied for several keys may be about any of them, so all are named.
+#[tokio::test]
+async fn a_request_for_several_keys_that_is_denied_names_all_of_them() {
+    let server = RedisServer::start().await;
+    let (client, _held) = allowed(&server, "app").await;
+    let keys = ["resetkeys", "~lock:a*", "~lock:%queue:{lock:a*"];
+    let rule = [&["ACL", "SETUSER", "app"][..], &keys].concat();
+    server.command(&rule).await;
+    let both = client.multi_lock(["z", "a"]);
+    for outcome in [
+        both.clone().try_acquire().await.map(drop),
+        both.wait(WAIT).acquire().await.map(drop),
+    ] {
+        let said = outcome.as_ref().unwrap_err().to_string();
+        assert!(said.contains("one command for a, z: "), "{said}");
+        assert_eq!(unavailable(outcome), StoreErrorKind::Denied);
+    }
+}
+
 #[tokio::test]
 async fn a_request_behind_the_first_is_not_busy_when_all_rights_are_gone() {
     let server = RedisServer::start().await;

@@ -84,26 +84,6 @@ async fn a_silent_host_keeps_no_other_from_being_tried_over_tls() {
     client.unwrap().lock("k").run(async {}).await.unwrap();
 }
 
-/// A refusal that does not pass ends no request while another host may be back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_denies_access_keeps_no_request_from_one_that_comes_back() {
-    let (server, denies) = (PostgresServer::start().await, PostgresServer::start().await);
-    denies.run("ALTER ROLE app NOLOGIN").await;
-    let client = impatient(&url([server.port(), denies.port()])).await;
-    server.stop().await;
-    let waits = tokio::spawn(client.lock("k").wait(Duration::from_secs(60)).acquire());
-    eventually("both hosts are told", async || {
-        let lock = client.lock("other").wait(Duration::from_secs(1));
-        let said = lock.acquire().await.map_err(|error| error.to_string());
-        let said = said.unwrap_err();
-        said.contains("not permitted to log in") && said.contains("refused")
-    })
-    .await;
-    assert!(!waits.is_finished());
-    server.restart().await;
-    waits.await.unwrap().unwrap().release().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_primary_is_left_for_the_standby_that_took_over_and_not_used_again() {
     if !postgres_has_standbys() {

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, AcquiredAll, Failure, Instant, LockKey, Renewed, Replied, StoreError, Wish,
+    Acquire, AcquiredAll, Failure, Instant, LockKey, Renewed, Replied, StoreError, StoreErrorKind,
+    Wish,
 };
 
 use super::task::{self, AcquireTask};
@@ -119,12 +120,15 @@ impl Engine {
                 Err(LockError::key_conflict(key(at), KeyKind::Unknown))
             }
             Ok(AcquiredAll::Apart) => Ok(AtOnce::Apart),
-            Err(failure) if failure.error.kind().is_transient() => {
-                Ok(AtOnce::Failed(unavailable(keys.first(), failure.error)))
+            Err(failure) => {
+                let transient = failure.error.kind().is_transient();
+                let error = unavailable(keys.first(), of_all(keys, failure.error));
+                if transient {
+                    Ok(AtOnce::Failed(error))
+                } else {
+                    Err(error)
+                }
             }
-            // Which of them it is about is learned when each is asked for alone. A try asks once.
-            Err(_) if budget.may_wait() => Ok(AtOnce::Apart),
-            Err(failure) => Err(unavailable(keys.first(), failure.error)),
         }
     }
 
@@ -224,7 +228,7 @@ impl Engine {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
                 (deadlines.min().unwrap_or(sent), Some(sent))
             }
-            Err(error) => return Err(unavailable(keys.first(), error.clone())),
+            Err(error) => return Err(unavailable(keys.first(), of_all(keys, error.clone()))),
         };
         let now = self.clock.now();
         let mut holds = gathered.holds.iter();
@@ -315,6 +319,16 @@ impl Engine {
         self.send_release(&hold, LaterRequests::Wait, GoneHold::IsExpected);
         None
     }
+}
+
+/// What a store has refused for all of these keys may be about any of them.
+fn of_all(keys: &[LockKey], error: StoreError) -> StoreError {
+    // The text of a foreign name is nothing else.
+    if error.kind().is_transient() || error.kind() == StoreErrorKind::Foreign {
+        return error;
+    }
+    let names: Vec<&str> = keys.iter().map(LockKey::as_str).collect();
+    error.of(&format!("one command for {}", names.join(", ")))
 }
 
 enum AtOnce {

@@ -156,15 +156,7 @@ impl<L> Connecting<L> {
             ConnectingState::Up(live) => Ok(live),
             ConnectingState::Down(_, Some(error)) => Err(error),
             ConnectingState::Down(_, None) => Err(silent(&self.server)),
-            ConnectingState::Lost(error) => {
-                let silent = silent(&self.server);
-                let lost = error.detail();
-                let text = format!(
-                    "{}; the connection before was lost: {lost}",
-                    silent.detail()
-                );
-                Err(StoreError::new(silent.kind(), text).advise(error.advice()))
-            }
+            ConnectingState::Lost(error) => Err(error.of_lost_connection(&self.server)),
             ConnectingState::Closed => Err(self.closed_error()),
         }
     }
@@ -234,5 +226,32 @@ impl<L> Connecting<L> {
             }
             is_open
         })
+    }
+}
+
+#[cfg(all(test, feature = "test-util"))]
+mod tests {
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::error::StoreErrorKind;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gets_no_connection_learns_why_the_one_before_was_lost() {
+        let clock = Clock::simulated(Handle::current());
+        let connecting = Connecting::new(clock.clone(), "a,b".to_owned(), false);
+        let soon = || clock.now() + Duration::from_millis(1);
+        let said = async || connecting.live(soon()).await.map(drop).unwrap_err();
+        assert!(said().await.to_string().contains("stands still"));
+        assert!(connecting.come_up(&Arc::new(())));
+        connecting.go_down(&gone("b", "reset"));
+        let error = said().await;
+        assert_eq!(error.kind(), StoreErrorKind::Timeout);
+        let wanted = "the one before was lost: b: reset";
+        assert!(error.detail().ends_with(wanted), "{error}");
+        // An attempt that has ended knows better.
+        connecting.fail(1, gone("a", "refused")).await;
+        let error = said().await;
+        assert_eq!(error.detail(), "a: refused");
     }
 }

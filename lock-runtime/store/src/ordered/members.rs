@@ -76,27 +76,24 @@ impl SessionMembers {
                 Some(Ok(found)) => addresses.extend(found.map(|address| (host.clone(), address))),
                 Some(Err(error)) => {
                     let why = format!("its name can't be resolved: {error}");
-                    errors.push((host.clone(), gone(&host.to_string(), &why)));
+                    errors.push(gone(&host.to_string(), &why));
                 }
-                None => {
-                    let error = gone(&host.to_string(), "its name is not resolved in time");
-                    errors.push((host, error));
-                }
+                None => errors.push(gone(&host.to_string(), "its name is not resolved in time")),
             }
         }
         let limited = |(host, address): (Host, SocketAddr)| {
-            let (by, attempt) = (clock.now() + self.limit, attempt(host.clone(), address));
+            let server = host.to_string();
+            let (by, attempt) = (clock.now() + self.limit, attempt(host, address));
             async move {
                 let attempted = clock.by(by, attempt).await;
-                let attempted = attempted.unwrap_or_else(|| Err(silent(&host.to_string())));
-                attempted.map_err(|error| (host, error))
+                attempted.unwrap_or_else(|| Err(silent(&server)))
             }
         };
         let connected = self.known.connect(addresses, self.limit, clock, limited);
         connected.await.map_err(|failed| {
             errors.extend(failed);
             let none = || gone("the URL's hosts", "they have no address");
-            StoreError::of_servers(errors).unwrap_or_else(none)
+            StoreError::of_all(errors).unwrap_or_else(none)
         })
     }
 }

@@ -94,18 +94,17 @@ impl Route {
         let (config, renew_at) = &self.with_credentials(clock).await?;
         let (addresses, mut errors) = self.addresses(clock).await;
         let attempt = |address: Address| {
-            let (server, entry) = (address.to_string(), address.entry.clone());
+            let server = address.to_string();
             let greeted = async {
                 let session = self.connect_at(address, config.clone(), *renew_at).await?;
                 greet(session).await
             };
             let greeted = clock.by(clock.now() + self.limit, greeted);
             async move {
-                let greeted = greeted.await.unwrap_or_else(|| {
+                greeted.await.unwrap_or_else(|| {
                     let text = format!("{server}: {CONNECT_SLOW_TEXT}");
                     Err(StoreError::new(StoreErrorKind::Timeout, text))
-                });
-                greeted.map_err(|error| (entry, error))
+                })
             }
         };
         let connected = self
@@ -115,7 +114,7 @@ impl Route {
             self.known.forget_if_replaced();
             errors.extend(failed);
             let none = || StoreError::new(StoreErrorKind::Disconnected, "there is no address");
-            StoreError::of_servers(errors).unwrap_or_else(none)
+            StoreError::of_all(errors).unwrap_or_else(none)
         })
     }
 
@@ -125,7 +124,7 @@ impl Route {
     }
 
     /// Of all hosts, in their order; and the errors of those that have none.
-    async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<(HostEntry, StoreError)>) {
+    async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<StoreError>) {
         // A name that can't be resolved keeps the others waiting as short as a silent host does.
         let by = clock.now() + self.limit / 4;
         addresses_of(&self.hosts, clock, by, resolve).await
@@ -191,7 +190,7 @@ async fn addresses_of<'p, L>(
     clock: &Clock,
     by: Instant,
     look_up: impl Fn(&'p HostEntry) -> L,
-) -> (Vec<Address>, Vec<(HostEntry, StoreError)>)
+) -> (Vec<Address>, Vec<StoreError>)
 where
     L: Future<Output = std::io::Result<Vec<Address>>>,
 {
@@ -223,9 +222,8 @@ async fn resolve(entry: &HostEntry) -> std::io::Result<Vec<Address>> {
     })
 }
 
-fn unresolved(entry: &HostEntry, why: &str) -> (HostEntry, StoreError) {
-    let error = StoreError::new(StoreErrorKind::Disconnected, format!("{entry}: {why}"));
-    (entry.clone(), error)
+fn unresolved(entry: &HostEntry, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{entry}: {why}"))
 }
 
 #[cfg(test)]
@@ -256,10 +254,7 @@ mod tests {
             found.iter().map(|one| &one.entry).collect::<Vec<_>>(),
             [&hosts[1]]
         );
-        let said = errors
-            .iter()
-            .map(|(_, error)| error.to_string())
-            .collect::<String>();
+        let said = errors.iter().map(ToString::to_string).collect::<String>();
         assert!(
             said.contains("silent:5432: its name server does not answer"),
             "{said}"

@@ -161,10 +161,10 @@ impl Contest {
         let is_seen = self.is_seen(now);
         self.turn = match self.theirs_since.take() {
             Some(since) if is_seen => now.saturating_duration_since(since),
-            // They have left the free key alone: their pauses are longer than the moment.
-            None if is_seen => 2 * self.turn,
+            // They have left the free key alone, if there are any: their pauses are longer.
             _ => 2 * self.turn,
         };
+        self.left = None;
         self.turn = match is_seen {
             true => self.turn.clamp(TURN_LEAST, TURN_MOST),
             false => self.turn.clamp(TURN_ALONE_LEAST, TURN_ALONE_MOST),

@@ -1,6 +1,6 @@
 //! Several locks at once.
 
-use lock_runtime::{LockClientBuilder, LockError, LockKey, StoreErrorKind};
+use lock_runtime::{LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{AcquiredAll, Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -80,7 +80,7 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
                 ms(3000).await;
                 let calls = store.calls();
                 let count = |verb| calls.iter().filter(|(_, name)| *name == verb).count();
-                let tries = if wait == 0 {
+                let tries = if wait == 0 || error == "Denied" {
                     assert_eq!(short(&answer.unwrap_err()), error);
                     0
                 } else {
@@ -92,24 +92,6 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
                 assert_eq!(count("abandon"), if undone { 2 } else { 0 });
             }
         }
-    });
-}
-
-/// One command for all does not say which of them is denied.
-#[test]
-fn who_waits_is_told_which_of_several_keys_is_denied() {
-    simulated(async {
-        let denied = Fate::Fails(StoreErrorKind::Denied);
-        let (store, client) = RecordingStore::open().await;
-        store.next("acquire_all", &[denied]);
-        store.next("acquire", &[Fate::Passes, denied]);
-        let request = client.multi_lock(["a", "b"]).lease(of(1000)).wait(of(5000));
-        let error = store.ask(5000, request.acquire()).await.unwrap_err();
-        assert_eq!(short(&error), "Denied");
-        assert_eq!(error.key().map(LockKey::as_str), Some("b"));
-        ms(3000).await;
-        let calls = store.calls();
-        assert_eq!(calls.last().map(|(_, verb)| *verb), Some("release"));
     });
 }
 

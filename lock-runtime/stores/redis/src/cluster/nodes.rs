@@ -305,22 +305,25 @@ impl Cluster {
 
     /// The error if no node in the URL reported the map in time.
     fn map_not_reported(&self) -> StoreError {
-        let state = self.state.lock();
+        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
         // Another task asks, which has more time. What it has met so far is known.
-        let (mut met, mut others) = (Vec::new(), Vec::new());
-        for seed in &self.seeds {
-            match state.nodes.get(seed).and_then(|node| node.error()) {
-                Some(error) => met.push(error.of(&seed.to_string())),
-                None => others.push(seed.to_string()),
-            }
+        let met = {
+            let state = self.state.lock();
+            let met = self.seeds.iter().filter_map(|seed| {
+                let error = state.nodes.get(seed)?.error()?;
+                Some(error.of(&seed.to_string()))
+            });
+            met.collect()
+        };
+        if let Some(error) = slot_map::most_telling(met) {
+            return error;
         }
-        let mut nodes = state.nodes.values().map(|node| node.progress());
-        let progress = nodes.find(|progress| progress.step() != ConnectStep::Reaching);
-        let slow = unreached::slow(&self.context.access, &progress.unwrap_or_default());
-        if !others.is_empty() {
-            met.push(slow.of(&others.join(", ")));
-        }
-        slot_map::first_of_each_kind(met).unwrap_or(slow)
+        let progress = {
+            let state = self.state.lock();
+            let mut nodes = state.nodes.values().map(|node| node.progress());
+            nodes.find(|progress| progress.step() != ConnectStep::Reaching)
+        };
+        unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
     }
 
     /// Gets a map newer than this version. One task at a time asks, and not too often.

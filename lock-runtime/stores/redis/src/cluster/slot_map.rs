@@ -101,21 +101,17 @@ pub(super) async fn ask(
             Err(_) => {}
         }
     }
-    Err(first_of_each_kind(failed).unwrap_or_else(|| {
+    Err(most_telling(failed).unwrap_or_else(|| {
         let text = "no node of the cluster answers";
         StoreError::new(StoreErrorKind::Disconnected, text)
     }))
 }
 
-/// What is wrong with several nodes of which one is enough: the first error of each kind.
-pub(super) fn first_of_each_kind(errors: Vec<StoreError>) -> Option<StoreError> {
-    let mut kinds = Vec::<(StoreErrorKind, StoreError)>::new();
-    for error in errors {
-        if kinds.iter().all(|(kind, _)| *kind != error.kind()) {
-            kinds.push((error.kind(), error));
-        }
-    }
-    StoreError::of_servers(kinds)
+/// Of what is wrong with several nodes, what waiting does not mend, or else the first.
+pub(super) fn most_telling(errors: Vec<StoreError>) -> Option<StoreError> {
+    let lasts = |error: &StoreError| !error.kind().is_transient();
+    let at = errors.iter().position(lasts).unwrap_or(0);
+    errors.into_iter().nth(at)
 }
 
 async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreError> {

@@ -140,25 +140,25 @@ impl Sentinels {
         Ok(best)
     }
 
-    /// What does not pass is told as such if most of them have said it: another may be back.
+    /// Picks the most helpful of the errors.
     fn nobody_knows(&self, errors: Vec<StoreError>) -> StoreError {
         use StoreErrorKind::{Denied, Misconfigured};
-        let lasts = |error: &&StoreError| matches!(error.kind(), Misconfigured | Denied);
-        if errors.iter().filter(lasts).count() > self.sentinels.len() / 2
-            && let Some(told) = errors.iter().find(lasts)
-        {
+        let told = errors
+            .iter()
+            .find(|error| matches!(error.kind(), Misconfigured | Denied));
+        if let Some(told) = told {
             return told.clone();
         }
-        let (sentinels, name) = (self.sentinels.len(), &self.name);
         let details: Vec<&str> = errors.iter().map(StoreError::detail).collect();
-        let details = details.join("; ");
-        let text =
-            format!("none of the {sentinels} sentinels names the master {name:?}: {details}");
-        let none = StoreError::new(StoreErrorKind::Disconnected, text);
-        match StoreError::of_all(errors) {
-            Some(told) => none.advise(told.advice()),
-            None => none,
-        }
+        StoreError::new(
+            StoreErrorKind::Disconnected,
+            format!(
+                "none of the {} sentinels names the master {:?}: {}",
+                self.sentinels.len(),
+                self.name,
+                details.join("; ")
+            ),
+        )
     }
 }
 
