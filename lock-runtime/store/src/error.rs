@@ -206,7 +206,7 @@ impl StoreError {
         })
     }
 
-    /// The same error with the server's name in front, unless it has that already.
+    /// The same error with a name in front, as that of its server, unless it has that already.
     #[must_use]
     pub fn of(&self, server: &str) -> Self {
         let named = self.detail.strip_prefix(server);

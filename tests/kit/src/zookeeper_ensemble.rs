@@ -413,6 +413,25 @@ impl ZooKeeperEnsemble {
     }
 }
 
+impl ZooKeeperEnsemble {
+    async fn count_leftovers(&self) -> usize {
+        let mut session = self.session().await;
+        let mut count = 0;
+        let chroot = self.chroot();
+        for namespace in session.children(&chroot).await {
+            if namespace == MAIL {
+                continue;
+            }
+            let namespace = format!("{chroot}/{namespace}");
+            for key in session.children(&namespace).await {
+                count += session.children(&format!("{namespace}/{key}")).await.len();
+            }
+        }
+        session.close().await;
+        count
+    }
+}
+
 impl StoreUnderTest for ZooKeeperEnsemble {
     fn builder(&self) -> LockClientBuilder {
         // These tests are not about how soon clients report that a machine is busy.
@@ -434,22 +453,15 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         2
     }
 
+    /// A member that stands still is asked no longer than this.
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(async {
-            let mut session = self.session().await;
-            let mut count = 0;
-            let chroot = self.chroot();
-            for namespace in session.children(&chroot).await {
-                if namespace == MAIL {
-                    continue;
-                }
-                let namespace = format!("{chroot}/{namespace}");
-                for key in session.children(&namespace).await {
-                    count += session.children(&format!("{namespace}/{key}")).await.len();
+            loop {
+                let look = tokio::time::timeout(Duration::from_secs(5), self.count_leftovers());
+                if let Ok(count) = look.await {
+                    return count;
                 }
             }
-            session.close().await;
-            count
         })
     }
 

@@ -234,7 +234,8 @@ async fn a_release_and_a_renewal_that_wait_for_the_row_are_repeated_within_their
     released.await.unwrap().unwrap();
 }
 
-/// A client that is told of a row that others keep, well before it gives up a command.
+/// A client that is told of a row that others keep well before it gives up a command: the functions
+/// wait for 200 ms, and a release of the same client may be before a request.
 async fn soon_told(server: &PostgresServer) -> LockClient {
     let builder = builder(&server.app_url()).command_timeout(4 * SHORT);
     builder.connect().await.unwrap()

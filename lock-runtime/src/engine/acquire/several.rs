@@ -29,6 +29,9 @@ use crate::error::{KeyKind, LockError, LostReason};
 use crate::observe::GrantedBy;
 use crate::one_or_more::OneOrMore;
 
+/// So many of several keys are named in an error.
+const NAMED_AT_MOST: usize = 4;
+
 impl Engine {
     pub(super) async fn acquire_several(
         &self,
@@ -122,7 +125,7 @@ impl Engine {
             Ok(AcquiredAll::Apart) => Ok(AtOnce::Apart),
             Err(failure) => {
                 let transient = failure.error.kind().is_transient();
-                let error = unavailable(keys.first(), of_all(keys, failure.error));
+                let error = unavailable(keys.first(), of_any(keys, failure.error));
                 if transient {
                     Ok(AtOnce::Failed(error))
                 } else {
@@ -228,7 +231,7 @@ impl Engine {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
                 (deadlines.min().unwrap_or(sent), Some(sent))
             }
-            Err(error) => return Err(unavailable(keys.first(), of_all(keys, error.clone()))),
+            Err(error) => return Err(unavailable(keys.first(), of_any(keys, error.clone()))),
         };
         let now = self.clock.now();
         let mut holds = gathered.holds.iter();
@@ -321,14 +324,18 @@ impl Engine {
     }
 }
 
-/// What a store has refused for all of these keys may be about any of them.
-fn of_all(keys: &[LockKey], error: StoreError) -> StoreError {
-    // The text of a foreign name is nothing else.
+/// What a store has refused for several keys together may be about any of them. The text of a
+/// foreign name is nothing else.
+fn of_any(keys: &[LockKey], error: StoreError) -> StoreError {
     if error.kind().is_transient() || error.kind() == StoreErrorKind::Foreign {
         return error;
     }
-    let names: Vec<&str> = keys.iter().map(LockKey::as_str).collect();
-    error.of(&format!("one command for {}", names.join(", ")))
+    let named = keys.iter().take(NAMED_AT_MOST);
+    let mut named: Vec<_> = named.map(|key| key.shortened().to_string()).collect();
+    if keys.len() > NAMED_AT_MOST {
+        named.push(format!("{} more", keys.len() - NAMED_AT_MOST));
+    }
+    error.of(&format!("{} together", named.join(", ")))
 }
 
 enum AtOnce {

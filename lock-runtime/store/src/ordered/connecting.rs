@@ -34,7 +34,7 @@ pub enum SessionNews {
 enum ConnectingState<L> {
     /// There was a connection, which ended with this error. No attempt has ended since.
     Lost(StoreError),
-    /// After this many attempts that failed, the last with this error.
+    /// After this many attempts that failed, the last with this error; none before the first.
     Down(u64, Option<StoreError>),
     Up(Arc<L>),
     Closed,

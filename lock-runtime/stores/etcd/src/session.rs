@@ -231,7 +231,10 @@ impl Session {
         let error = tokio::select! {
             Err(error) = beats => error,
             Err(error) = watch(&live, &mut wanted, &self.news) => error,
-            why = has_ended => gone(&server, &why.unwrap_or_default()),
+            why = has_ended => match why {
+                Ok(why) => gone(&server, &why),
+                Err(_) => gone(&server, "the connection's task has ended"),
+            },
             error = broken.wait_for(Option::is_some) => match error {
                 Ok(error) => error.clone().unwrap_or_else(|| silent(&server)),
                 Err(_) => silent(&server),

@@ -6,7 +6,8 @@
 //! bounded. At its end the key is deleted, the queue is skipped, and this client does not ask for a
 //! moment.
 //!
-//! A turn lasts as long as the other side had the key before, or could have it. If they got it
+//! A turn lasts as long as the other side had the key before, with the moment in which it was left
+//! alone. If nobody was seen to take it, the next turn is twice as long as the last. If they got it
 //! between two holds of this side, the rest is added to its next turn. A client that never had it
 //! is looked for where names are shared on purpose, in the empty namespace: the key is left alone
 //! now and then, the first time soon.
@@ -25,10 +26,12 @@ const FREE_FOR: Duration = Duration::from_millis(15);
 const TURN_LEAST: Duration = Duration::from_millis(20);
 /// The longest turn of this side.
 const TURN_MOST: Duration = Duration::from_millis(250);
-/// The first turn of this side where nobody else was seen. Each is twice as long as the one before.
+/// The shortest turn of this side where nobody else was seen.
 const TURN_ALONE_LEAST: Duration = Duration::from_millis(100);
 /// The longest turn of this side where nobody else was seen.
 const TURN_ALONE_MOST: Duration = Duration::from_secs(1);
+/// How late a first look after the moment may be that still finds those who took the key in it.
+const LOOKS_WITHIN: Duration = Duration::from_millis(20);
 
 /// What is known of keys that clients without a queue take, or may take.
 #[derive(Debug, Default)]
@@ -53,7 +56,7 @@ struct Contest {
     owed: Duration,
     free_until: Option<Instant>,
     /// When this side last ended its turn.
-    left: Option<Instant>,
+    turn_ended: Option<Instant>,
     /// When this side last asked for it in the order of arrival, which ends where a key is free.
     fair: Option<Instant>,
 }
@@ -70,7 +73,7 @@ impl Pollers {
                     contest.owed = until.saturating_duration_since(now);
                 }
                 contest.seen = Some(now);
-                let since = contest.left_at(now).unwrap_or(now);
+                let since = contest.theirs_from(now).unwrap_or(now);
                 contest.theirs_since.get_or_insert(since);
             }),
             _ if is_shared => self.note_wanted(key, now),
@@ -99,7 +102,7 @@ impl Pollers {
             if now < contest.begin_turn(now) || contest.is_fair(now) {
                 return None;
             }
-            (contest.ours_until, contest.left) = (None, Some(now));
+            (contest.ours_until, contest.turn_ended) = (None, Some(now));
             contest.free_until = Some(now + FREE_FOR);
             contest.free_until
         })?
@@ -149,8 +152,9 @@ impl Contest {
     }
 
     /// Since when they can have it: since this side ended its turn, if that was just now.
-    fn left_at(&self, now: Instant) -> Option<Instant> {
-        self.left.filter(|left| *left + FREE_FOR + TURN_LEAST > now)
+    fn theirs_from(&self, now: Instant) -> Option<Instant> {
+        self.turn_ended
+            .filter(|ended| *ended + FREE_FOR + LOOKS_WITHIN > now)
     }
 
     /// Begins this side's turn, unless it has begun. When it ends.
@@ -161,10 +165,10 @@ impl Contest {
         let is_seen = self.is_seen(now);
         self.turn = match self.theirs_since.take() {
             Some(since) if is_seen => now.saturating_duration_since(since),
-            // They have left the free key alone, if there are any: their pauses are longer.
+            // Nobody has taken the free key, or their pauses are longer than the moment.
             _ => 2 * self.turn,
         };
-        self.left = None;
+        self.turn_ended = None;
         self.turn = match is_seen {
             true => self.turn.clamp(TURN_LEAST, TURN_MOST),
             false => self.turn.clamp(TURN_ALONE_LEAST, TURN_ALONE_MOST),
