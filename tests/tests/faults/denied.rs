@@ -298,13 +298,16 @@ async fn a_request_for_several_keys_that_is_denied_names_all_of_them() {
     let both = client.multi_lock(["z", "a"]);
     let many = client.multi_lock(["z", "a", "b", "c", "d", "e"]);
     let said = many.try_acquire().await.unwrap_err().to_string();
-    assert!(said.contains("(a, b, c, d, 2 more together: "), "{said}");
+    assert!(
+        said.contains("(\"a\", \"b\", \"c\", \"d\", 2 more together: "),
+        "{said}"
+    );
     for outcome in [
         both.clone().try_acquire().await.map(drop),
         both.wait(WAIT).acquire().await.map(drop),
     ] {
         let said = outcome.as_ref().unwrap_err().to_string();
-        assert!(said.contains("(a, z together: "), "{said}");
+        assert!(said.contains("(\"a\", \"z\" together: "), "{said}");
         assert_eq!(unavailable(outcome), StoreErrorKind::Denied);
     }
 }
