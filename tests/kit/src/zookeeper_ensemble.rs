@@ -453,7 +453,7 @@ impl StoreUnderTest for ZooKeeperEnsemble {
         2
     }
 
-    /// A member that stands still is asked no longer than this.
+    /// A member that stands still is asked for 5 s, then another.
     fn leftovers(&self) -> Asks<'_, usize> {
         Box::pin(async {
             loop {

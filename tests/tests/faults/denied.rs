@@ -287,9 +287,9 @@ async fn tries_at_the_same_time_are_refused_only_if_their_own_key_is() {
     }
 }
 
-/// What is denied for several keys may be about any of them, so all are named.
+/// What is denied for several keys may be about any of them, so they are named, four at most.
 #[tokio::test]
-async fn a_request_for_several_keys_that_is_denied_names_all_of_them() {
+async fn a_request_for_several_keys_that_is_denied_names_them() {
     let server = RedisServer::start().await;
     let (client, _held) = allowed(&server, "app").await;
     let keys = ["resetkeys", "~lock:a*", "~lock:%queue:{lock:a*"];

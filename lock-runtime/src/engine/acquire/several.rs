@@ -409,3 +409,22 @@ impl Drop for Gathered<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_names_the_keys_and_nothing_else_does() {
+        let keys = ["a", "b"].map(LockKey::from);
+        let said = |kind| {
+            of_any(&keys, StoreError::new(kind, "x"))
+                .detail()
+                .to_owned()
+        };
+        assert_eq!(said(StoreErrorKind::Denied), "\"a\", \"b\" together: x");
+        for kind in [StoreErrorKind::Foreign, StoreErrorKind::Disconnected] {
+            assert_eq!(said(kind), "x");
+        }
+    }
+}
