@@ -140,9 +140,11 @@ impl Group {
         };
         let apart = last - first;
         world.note(format_args!("{many} {}, {apart:?} apart", kind.key()));
-        // Whoever is refused, or was held up, says nothing.
+        // Whoever is refused, or was held up, says nothing. Nobody can foresee what a connection
+        // that was cut still hands on, one command after the other.
         if entered.iter().any(|(_, result)| result.is_err())
             || !witness.is_undisturbed(self.waits.number, server, since)
+            || !witness.is_in_time(kind.key(), since)
             || world.oracle.is_outside(since)
         {
             return;

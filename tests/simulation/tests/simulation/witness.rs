@@ -28,6 +28,8 @@ struct Seen {
     unpolled: BTreeMap<(usize, String), Instant>,
     /// By client and key: until when a task that can't use its grant may stand before others.
     in_vain: BTreeMap<(usize, String), Instant>,
+    /// Until when a request that came over a cut connection may stand before others.
+    late: BTreeMap<LockKey, Instant>,
     silences: Vec<(usize, Instant, Silence)>,
     /// When a server last carried out a command for the key.
     touched: BTreeMap<LockKey, Instant>,
@@ -95,6 +97,21 @@ impl Witness {
         let mut seen = self.seen();
         let held = seen.held.iter_mut().filter(|(key, _)| of(key));
         held.for_each(|(_, until)| *until += by);
+    }
+
+    /// A request for the key has come over a connection that was cut. What it got is given back
+    /// with the next of its undos, which are ever longer apart.
+    pub(crate) fn came_late(&self, key: &LockKey, until: Instant) {
+        let mut seen = self.seen();
+        let known = seen.late.entry(key.clone()).or_insert(until);
+        *known = until.max(*known);
+    }
+
+    /// Whether no request that came late stood before others since then.
+    pub(crate) fn is_in_time(&self, key: &str, since: Instant) -> bool {
+        let seen = self.seen();
+        let mut late = seen.late.iter().filter(|(late, _)| late.as_str() == key);
+        late.all(|(_, until)| *until < since)
     }
 
     /// A task that stands before others of its client is not polled.

@@ -81,6 +81,7 @@ impl Wires {
             let mut was_open = false;
             let loses_list = wires.loses_list(&request);
             let sender = Arc::clone(&wires);
+            let ends = Arc::clone(&wire.ends);
             wires.send(&wire, expires, is_try, move |served| {
                 let value = world.servers[number].carry_out(&request, served, loses_list);
                 if let (Request::LatchWait(_), Ok(Reply::LatchWait(found))) = (&request, &value) {
@@ -102,6 +103,11 @@ impl Wires {
                     world.witness.disturbed(client, number, until);
                 }
                 world.witness.saw(&request, served);
+                if ends.is_cut() && expires.is_some() {
+                    let until = now() + AFTERMATH;
+                    let keys = request.claims().map(|claim| &claim.key);
+                    keys.for_each(|key| world.witness.came_late(key, until));
+                }
                 if loses_list && world.servers[number].untold() > 0 {
                     world.counts.add("lost replies with a list");
                     sender.disturbed(AFTERMATH);
