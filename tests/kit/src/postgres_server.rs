@@ -304,9 +304,18 @@ impl PostgresServer {
         usize::try_from(number).expect("a number from zero")
     }
 
-    /// Applies the migration.
+    /// Applies the migration, or that in the file named by `LOCK_MIGRATION`: `bash tests/long/run
+    /// sql` sets it, to have it broken.
+    ///
+    /// # Panics
+    /// If that file can't be read.
     pub async fn migrate(&self) {
-        self.run(lock_store_postgres::MIGRATION).await;
+        let broken = std::env::var_os("LOCK_MIGRATION").map(|path| {
+            let text = fs::read_to_string(&path);
+            text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        });
+        let text = broken.as_deref().unwrap_or(lock_store_postgres::MIGRATION);
+        self.run(text).await;
     }
 
     /// The server's processes. The first starts the others.

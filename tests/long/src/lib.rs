@@ -1,6 +1,8 @@
 //! Long forms of the tests, for nights and weekends: `bash tests/long/run`.
 
 pub mod claims;
-pub mod engine_mutants;
 pub mod mutants;
+pub mod rust_mutants;
 pub mod script_mutants;
+pub mod sql_mutants;
+mod text_mutants;

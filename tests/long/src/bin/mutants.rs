@@ -1,5 +1,6 @@
-//! Breaks the Lua scripts, or the engine, in every small way, and counts the mistakes that the
-//! tests find: `bash tests/long/run scripts --jobs N`, `bash tests/long/run engine --jobs N`.
+//! Breaks the Lua scripts, the functions in SQL, the engine, or the connection to Redis in every
+//! small way, and counts the mistakes that the tests find: `bash tests/long/run scripts --jobs N`,
+//! and `sql`, `engine` or `connection` instead of `scripts`.
 //!
 //! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one file or
 //! line. `--quick` leaves out the longer tests, which find a few more; a mutant whose survival is
@@ -10,7 +11,8 @@
 use std::process::ExitCode;
 
 use lock_long::mutants::{Options, Report, What, until_signalled};
-use lock_long::{engine_mutants, script_mutants};
+use lock_long::rust_mutants::Target;
+use lock_long::{rust_mutants, script_mutants, sql_mutants};
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, String> {
@@ -18,7 +20,9 @@ async fn main() -> Result<ExitCode, String> {
     let report = until_signalled(async {
         match options.what {
             What::Scripts => script_mutants::run(&options).await,
-            What::Engine => engine_mutants::run(&options).await,
+            What::Sql => sql_mutants::run(&options).await,
+            What::Engine => rust_mutants::run(Target::ENGINE, &options).await,
+            What::Connection => rust_mutants::run(Target::CONNECTION, &options).await,
         }
     });
     let report = report.await?;

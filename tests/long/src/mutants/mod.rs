@@ -213,8 +213,12 @@ impl<S: Subject> Round<S> {
 pub enum What {
     /// The Lua scripts.
     Scripts,
+    /// The functions in SQL.
+    Sql,
     /// What happens between a request and a store.
     Engine,
+    /// The connection to Redis, with its parser.
+    Connection,
 }
 
 /// The words of the command line.
@@ -235,8 +239,8 @@ pub struct Options {
     pub(crate) list: bool,
 }
 
-const USAGE: &str = "usage: mutants scripts|engine [--jobs N] [--only FILE[:LINE]]... [--quick] \
-                     [--found FILE] [--list]";
+const USAGE: &str = "usage: mutants scripts|sql|engine|connection [--jobs N] [--only FILE[:LINE]]... \
+                     [--quick] [--found FILE] [--list]";
 
 impl Options {
     /// Those that the program was started with.
@@ -249,7 +253,9 @@ impl Options {
         let mut options = Self {
             what: match words.next().as_deref() {
                 Some("scripts") => What::Scripts,
+                Some("sql") => What::Sql,
                 Some("engine") => What::Engine,
+                Some("connection") => What::Connection,
                 _ => return Err(USAGE.to_owned()),
             },
             jobs: 1,

@@ -3,8 +3,7 @@
 //! One build serves all mutants: a test program takes its scripts from the folder named by
 //! `LOCK_SCRIPTS`.
 
-mod change;
-mod line;
+mod lua;
 mod mutant;
 mod stages;
 mod survivors;

@@ -2,8 +2,9 @@
 
 use lock_testkit::{LuaScripts, RedisServer};
 
-use super::change::{Change, deletions, swaps};
+use super::lua::LUA;
 use crate::mutants::Mutant;
+use crate::text_mutants::changes;
 
 /// The mutants that Lua compiles, in the order of the files, each with the whole text of its file.
 /// The others would be found without a test.
@@ -24,10 +25,8 @@ pub(super) async fn all(scripts: &LuaScripts) -> Result<Vec<(Mutant, String)>, S
     for (file, text) in scripts.files() {
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
-            let mut choices: Vec<Vec<Change>> = vec![deletions(&lines, at)];
-            choices.extend(swaps(&lines, at));
-            for change in choices {
-                for change in change {
+            for forms in changes(&LUA, &lines, at) {
+                for change in forms {
                     let text = change.applied(&lines);
                     if compiles(&scripts.with(file, &text))? {
                         let mutant = Mutant {

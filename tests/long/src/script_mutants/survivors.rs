@@ -19,7 +19,7 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     (
         "acquire_first.lua",
-        "if type(added) == 'table' and not redis",
+        "elseif count == 1 and type(added)",
         "deleted",
         [1, 1],
         "acquire.lua meets the same error",

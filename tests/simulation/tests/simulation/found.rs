@@ -127,3 +127,10 @@ fn who_asks_as_its_turn_comes_awaits_the_answer() {
 fn what_the_network_keeps_for_long_is_no_task_of_the_client() {
     assert_eq!(run(64_015_395, None, false).violations, []);
 }
+
+/// Acquires of a group that was over came over a connection that was cut, one each second. The
+/// first of them stood before the next group for 700 ms, until its next undo.
+#[test]
+fn what_a_cut_connection_hands_on_late_may_stand_before_others() {
+    assert_eq!(run(76_561_501, None, false).violations, []);
+}

@@ -1,10 +1,10 @@
-//! Which parts of a line of Lua are code.
+//! Which parts of a line are code.
 
 use std::ops::Range;
 
 /// The words, numbers and signs of a line, with their places. Strings and comments are left out.
-/// The scripts have no long comments.
-pub(super) fn tokens(line: &str) -> Vec<Range<usize>> {
+/// There are no long comments.
+pub(crate) fn tokens(line: &str) -> Vec<Range<usize>> {
     let bytes = line.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -25,7 +25,7 @@ pub(super) fn tokens(line: &str) -> Vec<Range<usize>> {
             [first, ..] if is_word(*first) => {
                 rest.iter().take_while(|byte| is_word(**byte)).count()
             }
-            [b'<' | b'>' | b'=' | b'~', b'=', ..] | [b'.', b'.', ..] => 2,
+            [b'<' | b'>' | b'=' | b'~' | b':', b'=', ..] | [b'.', b'.', ..] | [b'<', b'>', ..] => 2,
             [b' ' | b'\t', ..] => {
                 at += 1;
                 continue;
@@ -42,20 +42,12 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// How many blocks a line opens, less those that it closes.
-pub(super) fn depth(line: &str) -> i32 {
-    let words = tokens(line);
-    let of = |token: &Range<usize>| match &line[token.clone()] {
-        "if" | "for" | "while" | "function" => 1,
-        "end" => -1,
-        _ => 0,
+/// A token, with the one before it.
+pub(super) fn words(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut before = None;
+    let word = move |token: Range<usize>| {
+        let word = &line[token];
+        (word, before.replace(word))
     };
-    words.iter().map(of).sum()
-}
-
-/// Whether a line begins the declaration of a function. Without it nothing works at all, which is
-/// too easy to find.
-pub(super) fn is_function(line: &str) -> bool {
-    let is = |token: &Range<usize>| &line[token.clone()] == "function";
-    tokens(line).iter().any(is)
+    tokens(line).into_iter().map(word)
 }

@@ -1,4 +1,4 @@
-//! A copy of the repository whose engine can be wrong.
+//! A copy of the repository in which a part of the library can be wrong.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,22 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::find::{Found, places};
-use super::{stages, weave};
+use super::{Target, stages, weave};
 use crate::mutants::{Mutant, files, repository};
 
-/// What is broken.
-const ENGINE: &str = "lock-runtime/src/engine";
-/// The crate's root, to which the module that answers is added.
-const ROOT: &str = "lock-runtime/src/lib.rs";
-/// That module.
-const ANSWERS: &str = "lock-runtime/src/mutant.rs";
 /// The compiler shows the mistakes of types first, and those of borrows when there are no others.
 const ROUNDS: usize = 12;
 
-/// One file of the engine.
+/// One file of what is broken.
 #[derive(Debug)]
 struct File {
-    /// Below the engine's folder.
+    /// Below the folder.
     name: String,
     text: String,
     found: Vec<Found>,
@@ -30,7 +24,9 @@ struct File {
 /// The copy, in the folder of cargo's results.
 #[derive(Debug)]
 pub(super) struct Copy {
+    of: Target,
     folder: PathBuf,
+    /// Of cargo's results.
     target: PathBuf,
     files: Vec<File>,
     /// The numbers of the changes that compile.
@@ -39,9 +35,10 @@ pub(super) struct Copy {
 
 impl Copy {
     /// Copies what git knows or would add, as it is now, and finds out which changes compile.
-    pub(super) fn make() -> Result<Self, String> {
+    pub(super) fn make(of: Target) -> Result<Self, String> {
         let target = target()?;
         let mut copy = Self {
+            of,
             folder: target.join("mutants"),
             target,
             files: Vec::new(),
@@ -52,8 +49,8 @@ impl Copy {
         for name in &listed {
             let from = repository().join(name);
             let bytes = fs::read(&from).map_err(told(&from))?;
-            let of_engine = name.strip_prefix(ENGINE).filter(|rest| is_source(rest));
-            if let Some(rest) = of_engine {
+            let below = name.strip_prefix(of.folder).filter(|rest| is_source(rest));
+            if let Some(rest) = below {
                 let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
                 let first = copy.files.iter().map(|file| file.found.len()).sum();
                 let found = places(&text, first).map_err(|error| format!("{name}: {error}"))?;
@@ -64,18 +61,18 @@ impl Copy {
                     text,
                     found,
                 });
-            } else if name != ROOT {
+            } else if name != of.root {
                 copy.write(name, &bytes)?;
             }
         }
         let all = copy.compiling.len();
         let answers = weave::write_answers(all.max(1));
-        copy.write(ANSWERS, answers.as_bytes())?;
+        copy.write(of.answers, answers.as_bytes())?;
         // What is woven in is not well written.
         let mut root = b"#![allow(warnings)]\n".to_vec();
-        root.extend(fs::read(repository().join(ROOT)).map_err(|error| error.to_string())?);
+        root.extend(fs::read(repository().join(of.root)).map_err(|error| error.to_string())?);
         root.extend(b"\nmod mutant;\n");
-        copy.write(ROOT, &root)?;
+        copy.write(of.root, &root)?;
         for _ in 0..ROUNDS {
             copy.weave()?;
             let refused = copy.refused()?;
@@ -128,7 +125,10 @@ impl Copy {
             let left = file.found.iter().filter(is_left);
             let places: Vec<_> = left.map(|one| one.place.clone()).collect();
             let text = weave::woven(&file.text, &places);
-            self.write(&format!("{ENGINE}/{}", file.name), text.as_bytes())?;
+            self.write(
+                &format!("{}/{}", self.of.folder, file.name),
+                text.as_bytes(),
+            )?;
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl Copy {
     /// The numbers of changes that the compiler complains about.
     fn refused(&self) -> Result<BTreeSet<usize>, String> {
         let checked = Command::new(env!("CARGO"))
-            .args(["check", "--message-format=json", "-p", "lock-runtime"])
-            .args(["--features", "lock-runtime/__internals"])
+            .args(["check", "--message-format=json", "-p", self.of.package])
+            .args(["--features", self.of.feature])
             .args(self.arguments())
             .current_dir(&self.folder)
             .stderr(Stdio::null())
@@ -170,7 +170,7 @@ impl Copy {
     /// The changes in the lines of a complaint; if there are none, the last one before them.
     fn blamed(&self, span: &serde_json::Value) -> Result<Vec<usize>, String> {
         let name = span["file_name"].as_str().unwrap_or_default();
-        if !name.starts_with(ENGINE) {
+        if !name.starts_with(self.of.folder) {
             return Ok(Vec::new());
         }
         let path = self.folder.join(name);
@@ -225,7 +225,7 @@ impl Copy {
                 if path.is_dir() {
                     folders.push(path);
                 } else if let Ok(name) = path.strip_prefix(&self.folder)
-                    && name != Path::new(ANSWERS)
+                    && name != Path::new(self.of.answers)
                     && !listed.iter().any(|listed| Path::new(listed) == name)
                 {
                     fs::remove_file(&path).map_err(told(&path))?;

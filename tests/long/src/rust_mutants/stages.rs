@@ -1,11 +1,13 @@
-//! The test programs, and which of their tests are tried on a mutant of the engine.
+//! The test programs, and which of their tests are tried on a mutant.
 
 use crate::mutants::Stage;
 
 /// What cargo builds beside the options of each build.
-pub(super) const BUILT: [&str; 10] = [
+pub(super) const BUILT: [&str; 12] = [
     "-p",
     "lock-runtime",
+    "-p",
+    "lock-store-redis",
     "-p",
     "lock-simulation",
     "-p",
@@ -26,8 +28,7 @@ pub(super) const OPTIMISED: [&str; 6] = [
     "profile.dev.package.lock-simulation.opt-level=2",
 ];
 
-/// The programs that are run.
-pub(super) const PROGRAMS: &[&str] = &[
+pub(super) const OF_ENGINE: &[&str] = &[
     "timetable",
     "lock_runtime",
     "simulation",
@@ -48,7 +49,7 @@ pub(super) const PROGRAMS: &[&str] = &[
 ];
 
 /// One after the other, the quick ones first.
-pub(super) fn all(quick: bool) -> Vec<Stage> {
+pub(super) fn of_engine(quick: bool) -> Vec<Stage> {
     let mut stages = vec![
         Stage::new("timetable", &[]),
         Stage::new("lock_runtime", &[]),
@@ -71,6 +72,30 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("cost", &[]).threads(6).apart(),
             Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..1200")]),
             Stage::new("faults", &[]).threads(8).apart(),
+            Stage::new("topology", &[]).threads(4).apart(),
+        ]);
+    }
+    stages
+}
+
+pub(super) const OF_CONNECTION: &[&str] =
+    &["lock_store_redis", "conformance", "faults", "topology"];
+
+/// One after the other, the quick ones first.
+pub(super) fn of_connection(quick: bool) -> Vec<Stage> {
+    let verbs = [
+        "redis::verbs::",
+        "redis::outages::",
+        "redis::cancellation::",
+    ];
+    let mut stages = vec![
+        Stage::new("lock_store_redis", &["resp::"]),
+        Stage::new("conformance", &verbs).threads(12).apart(),
+    ];
+    if !quick {
+        stages.extend([
+            Stage::new("faults", &[]).threads(8).apart(),
+            Stage::new("conformance", &["redis::"]).threads(12).apart(),
             Stage::new("topology", &[]).threads(4).apart(),
         ]);
     }

@@ -1,4 +1,4 @@
-//! Breaks the engine (`lock-runtime/src/engine`) in every small way.
+//! Breaks a folder of the library ([`Target`]) in every small way.
 //!
 //! One build serves all mutants. In a copy of the repository each place that can be wrong asks at
 //! run time whether it is to be, and the variable `LOCK_MUTANT` says which one is. Changes that the
@@ -8,6 +8,7 @@ mod copy;
 mod find;
 mod stages;
 mod survivors;
+mod target;
 mod weave;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
 use self::copy::Copy;
+pub use self::target::Target;
 use crate::mutants::{
     Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, asked_for, print,
 };
@@ -31,9 +33,9 @@ const REACHED: &str = "LOCK_MUTANTS_REACHED";
 ///
 /// If the copy can't be made or built, or its tests are red without a mutant, or can't tell when
 /// all is broken.
-pub async fn run(options: &Options) -> Result<Option<Report>, String> {
-    let copy = Copy::make()?;
-    let (mutants, reasons) = asked_for(copy.mutants()?, survivors::KNOWN, options)?;
+pub async fn run(target: Target, options: &Options) -> Result<Option<Report>, String> {
+    let copy = Copy::make(target)?;
+    let (mutants, reasons) = asked_for(copy.mutants()?, target.known, options)?;
     if options.list {
         print(&mutants);
         return Ok(None);
@@ -44,11 +46,12 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     let suite = Suite::build(
         copy.folder(),
         &arguments,
-        stages::PROGRAMS,
+        target.programs,
         options.jobs * WAITING,
     )
     .await?;
-    let subject = BrokenEngine {
+    let subject = BrokenCode {
+        target,
         copy,
         suite,
         reached: Mutex::default(),
@@ -58,7 +61,8 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
 }
 
 #[derive(Debug)]
-struct BrokenEngine {
+struct BrokenCode {
+    target: Target,
     copy: Copy,
     suite: Suite,
     reached: Mutex<BTreeMap<String, OfTests>>,
@@ -68,19 +72,19 @@ struct BrokenEngine {
 /// apart are one.
 type OfTests = BTreeMap<String, BTreeSet<usize>>;
 
-impl Subject for BrokenEngine {
+impl Subject for BrokenCode {
     fn suite(&self) -> &Suite {
         &self.suite
     }
 
     fn all_stages(&self, quick: bool) -> Vec<Stage> {
-        stages::all(quick)
+        (self.target.stages)(quick)
     }
 
     fn stages(&self, mutant: &Mutant, quick: bool) -> Vec<Stage> {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         let mut meet = Vec::new();
-        for stage in stages::all(quick) {
+        for stage in self.all_stages(quick) {
             let of_stage = reached.get(&stage.to_string()).into_iter().flatten();
             let comes = of_stage.filter(|(_, numbers)| numbers.contains(&mutant.number));
             let mut tests: Vec<String> = comes.map(|(test, _)| test.clone()).collect();
@@ -139,7 +143,7 @@ impl Subject for BrokenEngine {
                 .extend(numbers);
         }
         match of_stage.is_empty() {
-            true => Err(format!("{stage} comes to no place of the engine")),
+            true => Err(format!("{stage} comes to no place that can be wrong")),
             false => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ const RACE: &str =
     "a part is lost there only if the client's own thread takes it at this very moment";
 const LOST: &str = "at its deadline a hold is lost, whatever else was to be done then";
 
-pub(super) const KNOWN: &[Known] = &[
+pub(super) const OF_ENGINE: &[Known] = &[
     (
         "acquire/command.rs",
         "if self.registered && self.grant_link != link",
@@ -250,3 +250,5 @@ pub(super) const KNOWN: &[Known] = &[
         "a writer that waits keeps the downgrade off; only another thread could come between",
     ),
 ];
+
+pub(super) const OF_CONNECTION: &[Known] = &[];

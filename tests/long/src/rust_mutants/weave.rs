@@ -67,7 +67,7 @@ fn weave(text: &str, places: &[&Place], range: Range<usize>, out: &mut String) {
 /// The module that answers, at the root of the crate.
 pub(super) fn write_answers(mutants: usize) -> String {
     format!(
-        r#"//! Written by `bash tests/long/run engine`: which place is wrong in this process.
+        r#"//! Written by `bash tests/long/run`: which place is wrong in this process.
 use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
