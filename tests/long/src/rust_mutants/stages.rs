@@ -94,8 +94,8 @@ pub(super) fn of_connection(quick: bool) -> Vec<Stage> {
     ];
     if !quick {
         stages.extend([
-            Stage::new("faults", &[]).threads(8).apart(),
             Stage::new("conformance", &["redis::"]).threads(12).apart(),
+            Stage::new("faults", &[]).threads(8).apart(),
             Stage::new("topology", &[]).threads(4).apart(),
         ]);
     }

@@ -309,4 +309,35 @@ mod tests {
         command.mark_mergeable_release(1, 0, 0);
         assert!(!command.may_be_merged());
     }
+
+    #[test]
+    fn a_call_is_merged_if_its_parts_are_known_and_it_is_not_too_long() {
+        let call = |length: usize| {
+            let mut call = Command::new("EVALSHA");
+            call.arg("hash").arg(1).arg("x".repeat(length)).arg("own");
+            call
+        };
+        assert!(!call(1).may_be_merged());
+        for (length, may_be_merged) in [(1, true), (65_400, true), (65_600, false)] {
+            let (mut request, mut release) = (call(length), call(length));
+            request.mark_mergeable_request(1, 1, 0);
+            release.mark_mergeable_release(1, 1, 0);
+            assert_eq!(request.may_be_merged(), may_be_merged);
+            assert_eq!(release.may_be_merged(), may_be_merged);
+        }
+        let mut alone = call(1);
+        alone.mark_request(1);
+        assert!(!alone.may_be_merged());
+    }
+
+    #[test]
+    fn a_number_is_an_argument_of_its_digits() {
+        for number in [0, 9, 10, 99, 100, 1234] {
+            let (mut out, mut as_text) = (Vec::new(), Command::new("X"));
+            super::number(&mut out, number);
+            as_text.bytes.clear();
+            as_text.arg(number.to_string());
+            assert_eq!(out, as_text.bytes);
+        }
+    }
 }

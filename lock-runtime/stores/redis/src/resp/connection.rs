@@ -341,18 +341,38 @@ fn this_thread() -> usize {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream as Server;
     use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+    use std::thread;
 
+    use lock_store::Instant;
     use tokio::net::UnixStream;
 
     use super::super::socket::Socket;
     use super::*;
 
-    /// The first finds nothing under way. The others gather, until there are enough of them.
-    #[tokio::test]
-    async fn who_gathers_writes_when_there_is_enough() {
-        let (mut server, client) = std::os::unix::net::UnixStream::pair().unwrap();
+    /// How often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Woken {
+        fn take(&self) -> usize {
+            self.0.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    /// A connection to which callers write, and its other end.
+    async fn connected() -> (Server, RespConnection) {
+        let (server, client) = Server::pair().unwrap();
         server.set_nonblocking(true).unwrap();
         client.set_nonblocking(true).unwrap();
         let Socket::Shared(_, writer) = Socket::from(UnixStream::from_std(client).unwrap()) else {
@@ -361,11 +381,20 @@ mod tests {
         let is_ready = std::future::poll_fn(|cx| writer.poll_ready(cx)).await;
         is_ready.unwrap();
         let connection = RespConnection::new(Some(writer), Duration::from_millis(500));
-        let mut written = || {
-            let mut bytes = [0; 4096];
-            let read = server.read(&mut bytes).unwrap_or(0);
-            bytes[..read].iter().filter(|byte| **byte == b'*').count()
-        };
+        (server, connection)
+    }
+
+    /// How many commands were written since the last question.
+    fn written(server: &mut Server) -> usize {
+        let mut bytes = [0; 4096];
+        let read = server.read(&mut bytes).unwrap_or(0);
+        bytes[..read].iter().filter(|byte| **byte == b'*').count()
+    }
+
+    /// The first finds nothing under way. The others gather, until there are enough of them.
+    #[tokio::test]
+    async fn who_gathers_writes_when_there_is_enough() {
+        let (mut server, connection) = connected().await;
         let ping = Command::new("PING");
         let mut cx = Context::from_waker(Waker::noop());
         let mut sent = Vec::new();
@@ -378,12 +407,120 @@ mod tests {
                 _ if number % CHUNK == 0 => CHUNK,
                 _ => 0,
             };
-            assert_eq!(written(), expected, "{number}");
+            assert_eq!(written(&mut server), expected, "{number}");
         }
         let mut last = pin!(connection.send(&ping, false, None));
         for expected in [0, 1] {
             assert!(last.as_mut().poll(&mut cx).is_pending());
-            assert_eq!(written(), expected);
+            assert_eq!(written(&mut server), expected);
         }
+    }
+
+    /// One of a thread wakes itself, writes for the others, and reads what has come by then.
+    #[tokio::test]
+    async fn one_of_those_who_gather_writes_and_reads_for_all() {
+        let (mut server, connection) = connected().await;
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        let mut replies = [(); 3].map(|()| Box::pin(connection.send(&ping, false, None)));
+        for (reply, expected) in replies.iter_mut().zip([(1, 0), (0, 1), (0, 0)]) {
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+            assert_eq!((written(&mut server), woken.take()), expected);
+        }
+        server.write_all(b"+PONG\r\n").unwrap();
+        // Who does not write for all changes nothing.
+        assert!(replies[2].as_mut().poll(&mut cx).is_pending());
+        assert!(replies[0].as_mut().poll(&mut cx).is_pending());
+        assert_eq!(written(&mut server), 0);
+        assert!(replies[1].as_mut().poll(&mut cx).is_pending());
+        assert_eq!((written(&mut server), woken.take()), (2, 1));
+        assert!(replies[0].as_mut().poll(&mut cx).is_ready());
+        // It has written for all, once.
+        server.write_all(b"+PONG\r\n+PONG\r\n").unwrap();
+        assert!(replies[1].as_mut().poll(&mut cx).is_pending());
+    }
+
+    #[tokio::test]
+    async fn who_fills_a_chunk_reads_as_well() {
+        let (mut server, connection) = connected().await;
+        let ping = Command::new("PING");
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut replies: Vec<_> = (0..=CHUNK)
+            .map(|_| Box::pin(connection.send(&ping, false, None)))
+            .collect();
+        for reply in &mut replies {
+            let is_first_written = written(&mut server) == 1;
+            if is_first_written {
+                server.write_all(b"+PONG\r\n").unwrap();
+            }
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+        }
+        assert!(replies[0].as_mut().poll(&mut cx).is_ready());
+        assert!(replies[1].as_mut().poll(&mut cx).is_pending());
+    }
+
+    #[tokio::test]
+    async fn what_was_gathered_is_written_if_the_one_who_would_write_is_dropped() {
+        let (mut server, connection) = connected().await;
+        let ping = Command::new("PING");
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut replies = [(); 3].map(|()| Some(Box::pin(connection.send(&ping, false, None))));
+        for reply in replies.iter_mut().flatten() {
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+        }
+        assert_eq!(written(&mut server), 1);
+        replies[2] = None;
+        assert_eq!(written(&mut server), 0);
+        replies[1] = None;
+        assert_eq!(written(&mut server), 2);
+        // The replies are still to come. Then the numbers are free.
+        let mut queue = connection.shared.lock();
+        assert_eq!(queue.under_way(), 3);
+        assert_eq!(queue.add(&ping, None, None), 3);
+        for _ in 0..3 {
+            assert!(queue.deliver(redis::Value::Okay, &mut Vec::new()).is_ok());
+        }
+        let mut again = [(); 2].map(|()| queue.add(&ping, None, None));
+        again.sort_unstable();
+        assert_eq!(again, [1, 2]);
+    }
+
+    /// The task looks at requests in time: it is woken if it would sleep too long.
+    #[tokio::test]
+    async fn the_task_is_woken_for_a_time_limit_that_it_does_not_know() {
+        let (mut server, connection) = connected().await;
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let (task, mut cx) = (&connection.shared.task, Context::from_waker(Waker::noop()));
+        let limits = |late: i64| Limits {
+            by: Instant::from_nanos(100),
+            late: Instant::from_nanos(late),
+            patience: Instant::from_nanos(100),
+            is_repeated: false,
+        };
+        let (early, late) = (limits(10), limits(20));
+        let mut replies = Vec::new();
+        // The first writes, and the others gather.
+        for (limits, wakes) in [
+            (None, 0),
+            (Some(&late), 1),
+            (Some(&late), 0),
+            (Some(&early), 1),
+            (None, 0),
+        ] {
+            task.register(&Waker::from(Arc::clone(&woken)));
+            let mut reply = Box::pin(connection.send(&ping, false, limits));
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+            replies.push(reply);
+            assert_eq!(woken.take(), wakes, "{limits:?}");
+        }
+        assert_eq!(written(&mut server), 1);
+    }
+
+    #[test]
+    fn threads_are_told_apart() {
+        let other = thread::spawn(this_thread).join().unwrap();
+        assert_ne!(this_thread(), other);
+        assert_eq!(this_thread(), this_thread());
     }
 }

@@ -343,4 +343,19 @@ mod tests {
             assert!(decoder.buffer.len() <= MOST_BYTES + USUAL);
         }
     }
+
+    #[test]
+    fn a_buffer_that_has_grown_for_a_reply_is_given_back_after_it() {
+        let mut decoder = Decoder::new();
+        let text = "x".repeat(10 * USUAL);
+        let long = format!("+OK\r\n${}\r\n{text}\r\n", text.len());
+        assert_eq!(decode(&mut decoder, long.as_bytes()).unwrap().len(), 2);
+        assert!(decoder.buffer.len() > 10 * USUAL);
+        assert_eq!(decoder.room().len(), USUAL);
+        // What is left of one read moves to the front, and takes no more room.
+        let short = format!("${}\r\n{}\r\n", USUAL / 3, "x".repeat(USUAL / 3));
+        let received = decode(&mut decoder, short.repeat(30).as_bytes()).unwrap();
+        assert_eq!(received.len(), 30);
+        assert_eq!(decoder.buffer.len(), USUAL);
+    }
 }

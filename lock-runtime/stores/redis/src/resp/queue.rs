@@ -451,7 +451,8 @@ fn not_answered() -> RedisError {
 
 #[cfg(test)]
 mod tests {
-    use lock_store::Instant;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     use super::*;
 
@@ -546,6 +547,36 @@ mod tests {
             queue.out.clear();
             assert!(queue.deliver(error.clone(), &mut Vec::new()).is_ok());
         }
+    }
+
+    /// What was sent is not sent again with the next ones.
+    #[test]
+    fn requests_by_script_are_one_call_and_each_is_sent_once() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let mut numbers = Vec::new();
+        for owners in [[1, 2], [3, 4]] {
+            for owner in owners {
+                let mut command = Command::new("EVALSHA");
+                command.arg("hash").arg(1).arg("key").arg("all").arg(owner);
+                command.mark_mergeable_request(owner, 1, 1);
+                numbers.push(queue.add(&command, None, None));
+            }
+            let [one, other] = owners;
+            let sent = format!("| EVALSHA hash 2 key key all {one} {other}");
+            assert_eq!(text(&mut queue), sent);
+            queue.out.clear();
+        }
+        assert_eq!(queue.under_way(), 2);
+        for part in [1, 2] {
+            let replies = Value::Array(vec![Value::Int(part), Value::Int(10 * part)]);
+            assert!(queue.deliver(replies, &mut Vec::new()).is_ok());
+        }
+        let told: Vec<_> = numbers
+            .iter()
+            .map(|one| outcome(&mut queue, *one))
+            .collect();
+        let parts = [1, 10, 2, 20].map(|part| Some(Ok(Value::Int(part))));
+        assert_eq!(told, parts);
     }
 
     #[test]
@@ -683,5 +714,206 @@ mod tests {
         assert_eq!(told(&[Some(&moved), Some(&busy), Some(&reply)]), Some(true));
         // Either may be refused so.
         assert_eq!(told(&[None, Some(&busy)]), None);
+    }
+
+    /// How often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn at(millis: i64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn limits(late: i64, is_repeated: bool) -> Limits {
+        let (late, by, patience) = (at(late), at(500), at(500));
+        Limits {
+            by,
+            late,
+            patience,
+            is_repeated,
+        }
+    }
+
+    fn outcome(queue: &mut RequestQueue, number: usize) -> Option<Result<Value, String>> {
+        let outcome = queue.poll(number, Waker::noop())?;
+        Some(outcome.map_err(|error| error.to_string()))
+    }
+
+    fn is_over(queue: &mut RequestQueue, number: usize) -> bool {
+        outcome(queue, number).is_some_and(|outcome| outcome.is_err())
+    }
+
+    fn written(queue: &mut RequestQueue) {
+        let unsent = queue.take_unsent().unwrap_or_default();
+        let bytes = unsent.len();
+        assert!(queue.put_back(unsent, bytes));
+    }
+
+    #[test]
+    fn requests_are_looked_at_while_there_are_some_and_each_in_its_time() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+        let ping = Command::new("PING");
+        assert_eq!(queue.check_deadlines(at(0), false).wakers.len(), 0);
+        assert_eq!(queue.next_look, None);
+        // The task is woken for what it would look at too late.
+        assert!(queue.hurry_look(&limits(125, false)));
+        assert!(!queue.hurry_look(&limits(125, false)));
+        assert!(!queue.hurry_look(&limits(200, false)));
+        assert!(queue.hurry_look(&limits(100, false)));
+        assert_eq!(queue.next_look, Some(at(100)));
+        // A connection that is in use is looked at after an eighth of a command's time, once.
+        queue.check_deadlines(at(0), false);
+        assert_eq!(queue.next_look, Some(at(50)));
+        queue.check_deadlines(at(50), false);
+        assert_eq!(queue.next_look, None);
+
+        let one = queue.add(&ping, None, Some(&limits(200, false)));
+        let other = queue.add(&ping, None, Some(&limits(100, false)));
+        let patient = queue.add(&ping, None, None);
+        written(&mut queue);
+        let woken = Arc::new(Woken::default());
+        for number in [one, other, patient] {
+            let waker = Waker::from(Arc::clone(&woken));
+            assert!(queue.poll(number, &waker).is_none());
+        }
+        assert!(!queue.check_deadlines(at(60), false).doubts);
+        assert_eq!(queue.next_look, Some(at(100)));
+        assert!(queue.check_deadlines(at(100), false).doubts);
+        assert_eq!(queue.next_look, Some(at(200)));
+        assert!(queue.check_deadlines(at(200), false).doubts);
+        assert_eq!(queue.next_look, Some(at(500)));
+        let overdue = queue.check_deadlines(at(500), false);
+        assert!(!overdue.doubts);
+        assert_eq!(overdue.wakers.len(), 2);
+        assert_eq!(queue.next_look, None);
+        // It is over once.
+        assert_eq!(queue.check_deadlines(at(501), false).wakers.len(), 0);
+        assert!(is_over(&mut queue, one) && is_over(&mut queue, other));
+        assert!(queue.poll(patient, Waker::noop()).is_none());
+    }
+
+    /// In a segment as well: where its bytes end is known when it is closed.
+    #[test]
+    fn a_request_is_written_when_its_last_byte_is() {
+        for command in [Command::new("PING"), release("a", 1), set(1)] {
+            let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+            // What was written before does not count.
+            queue.add(&Command::new("PING"), None, None);
+            written(&mut queue);
+            queue.add(&command, None, Some(&limits(100, false)));
+            let unsent = queue.take_unsent().unwrap_or_default();
+            let bytes = unsent.len();
+            assert!(!queue.put_back(unsent, bytes - 1));
+            assert!(!queue.check_deadlines(at(100), false).doubts);
+            written(&mut queue);
+            assert!(queue.check_deadlines(at(101), false).doubts);
+        }
+    }
+
+    #[test]
+    fn who_sends_again_does_not_wait_for_a_connection_that_was_replaced() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let again = queue.add(&ping, None, Some(&limits(100, true)));
+        let once = queue.add(&ping, None, Some(&limits(100, false)));
+        let endless = queue.add(&ping, None, None);
+        for number in [again, once, endless] {
+            let waker = Waker::from(Arc::clone(&woken));
+            assert!(queue.poll(number, &waker).is_none());
+        }
+        assert_eq!(queue.replace().len(), 1);
+        assert!(is_over(&mut queue, again));
+        assert!(!is_over(&mut queue, once) && !is_over(&mut queue, endless));
+        for (limits, ends) in [
+            (Some(limits(100, true)), true),
+            (Some(limits(100, false)), false),
+            (None, false),
+        ] {
+            let number = queue.add(&ping, None, limits.as_ref());
+            assert_eq!(is_over(&mut queue, number), ends);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_by_the_reply_and_by_the_end_of_the_connection() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let numbers = [(); 3].map(|()| queue.add(&ping, None, None));
+        for number in numbers {
+            let waker = Waker::from(Arc::clone(&woken));
+            assert!(queue.poll(number, &waker).is_none());
+        }
+        let mut wakers = Vec::new();
+        assert!(queue.deliver(Value::Int(1), &mut wakers).is_ok());
+        assert_eq!(wakers.len(), 1);
+        assert_eq!(outcome(&mut queue, numbers[0]), Some(Ok(Value::Int(1))));
+        // The number is free again, and only that one.
+        assert_eq!(queue.add(&ping, None, None), numbers[0]);
+        assert_eq!(queue.add(&ping, None, None), 3);
+        let error = |text| RedisError::from(std::io::Error::other(text));
+        wakers.extend(queue.end(error("the first")));
+        assert_eq!(wakers.len(), 3);
+        wakers.into_iter().for_each(Waker::wake);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 3);
+        assert_eq!(queue.end(error("the second")).len(), 0);
+        for number in [numbers[1], numbers[2], 3] {
+            let outcome = outcome(&mut queue, number);
+            assert!(outcome.is_some_and(|outcome| outcome.is_err_and(|it| it.contains("first"))));
+        }
+        assert!(
+            queue
+                .ended()
+                .is_some_and(|it| it.to_string().contains("first"))
+        );
+    }
+
+    #[test]
+    fn one_writes_at_a_time_and_none_to_a_full_or_ended_connection() {
+        let begin = || {
+            let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+            assert!(!queue.has_unsent() && queue.take_unsent().is_none());
+            queue.add(&Command::new("PING"), None, None);
+            assert!(queue.has_unsent() && queue.unsent == 1);
+            queue
+        };
+        let mut queue = begin();
+        let unsent = queue.take_unsent().unwrap_or_default();
+        assert!(!unsent.is_empty() && !queue.has_unsent() && queue.unsent == 0);
+        queue.add(&Command::new("PING"), None, None);
+        assert!(queue.take_unsent().is_none());
+        let bytes = unsent.len();
+        assert!(queue.put_back(unsent, bytes));
+        assert!(queue.take_unsent().is_some());
+
+        let mut full = begin();
+        full.is_full = true;
+        assert!(full.take_unsent().is_none());
+        full.is_full = false;
+        assert!(full.take_unsent().is_some());
+
+        let mut ended = begin();
+        ended.end(std::io::Error::other("it ended").into());
+        assert!(ended.take_unsent().is_none());
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_unless_it_has_grown() {
+        for (long, is_kept) in [(1, true), (LARGEST_KEPT_BUFFER + 1, false)] {
+            let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+            let mut command = Command::new("SET");
+            command.arg("x".repeat(long)).mark_request(1);
+            queue.add(&command, None, None);
+            written(&mut queue);
+            assert_eq!(queue.spare.capacity() > 0, is_kept);
+            assert!(queue.spare.is_empty());
+            assert_eq!(queue.segment.singles.capacity() > 0, is_kept);
+            assert_eq!((queue.segment.len(), queue.under_way()), (0, 1));
+        }
     }
 }

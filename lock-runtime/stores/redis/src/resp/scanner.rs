@@ -192,3 +192,29 @@ pub(super) fn integer(said: &[u8]) -> Option<i64> {
     }
     Some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_digits_only() {
+        for said in ["", "-", "1:", "1/", "+1", " 1", "9223372036854775808"] {
+            assert_eq!(integer(said.as_bytes()), None, "{said}");
+        }
+        for number in [0, 7, 10, -10, i64::MAX, i64::MIN] {
+            assert_eq!(integer(number.to_string().as_bytes()), Some(number));
+        }
+    }
+
+    #[test]
+    fn a_line_that_came_at_once_is_bounded_as_well() {
+        let line = |length: usize| format!("+{}\r\n", "x".repeat(length - 1));
+        let longest = line(MOST_IN_LINE);
+        let length = Some(longest.len());
+        assert_eq!(Scanner::default().scan(longest.as_bytes()), Ok(length));
+        let longer = line(MOST_IN_LINE + 1);
+        let too_much = Unreadable::TooMuch("bytes in a line", MOST_IN_LINE);
+        assert_eq!(Scanner::default().scan(longer.as_bytes()), Err(too_much));
+    }
+}
