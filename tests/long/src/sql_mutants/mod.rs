@@ -65,8 +65,8 @@ impl Subject for BrokenFunctions {
         stages::all(quick)
     }
 
-    fn stages(&self, _: &Mutant, quick: bool) -> Vec<Stage> {
-        stages::all(quick)
+    fn stages(&self, mutant: &Mutant, quick: bool) -> Vec<Stage> {
+        stages::stages(&mutant.file, quick)
     }
 
     fn environment(&self, scene: Scene<'_>) -> Result<Environment, String> {

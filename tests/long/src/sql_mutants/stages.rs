@@ -1,30 +1,60 @@
-//! Which tests are tried on a mutant of the functions.
+//! Which tests are tried on a mutant of a function.
 
 use crate::mutants::Stage;
 
 /// A few find most of what all of them find.
 const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "1500")];
 
-/// One after the other, the quick ones first.
-pub(super) fn all(quick: bool) -> Vec<Stage> {
-    let verbs = [
-        "postgres::verbs::",
-        "postgres::shares::",
-        "postgres::multi_verbs::",
-        "postgres::latch_verbs::",
-        "postgres::rates::",
-    ];
-    let mut stages = vec![
-        Stage::new("postgres", &["drift"]).with(FEW),
-        Stage::new("conformance", &verbs).threads(4).apart(),
-    ];
+/// What is run on a mutant of this function, one stage after the other. First come the tests of
+/// what it is for.
+pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
+    let conformance = |names: &[&str]| Stage::new("conformance", names).threads(6);
+    let postgres = |names: &[&str]| Stage::new("postgres", names).threads(4);
+    let mut stages = match function {
+        "rate" | "rate_at_most" => vec![conformance(&["postgres::rates::"])],
+        name if name.starts_with("latch") || name == "remember" => {
+            vec![conformance(&[
+                "postgres::latch_verbs::",
+                "postgres::latch::",
+            ])]
+        }
+        "sweep" | "sweeps_each" | "leave" => {
+            vec![
+                postgres(&["growth::", "set_up::"]),
+                conformance(&["postgres::leaving::"]),
+            ]
+        }
+        "lock_check" | "fence" => {
+            vec![
+                postgres(&["checked::"]),
+                conformance(&["postgres::fencing::"]),
+            ]
+        }
+        "inspect" | "holders" | "force_release" => vec![conformance(&[
+            "postgres::verbs::",
+            "postgres::shares::",
+            "postgres::holders::",
+            "postgres::views::",
+        ])],
+        _ => vec![
+            Stage::new("postgres", &["drift"]).with(FEW),
+            conformance(&[
+                "postgres::verbs::",
+                "postgres::shares::",
+                "postgres::multi_verbs::",
+            ]),
+        ],
+    };
     if !quick {
-        stages.extend([
-            Stage::new("postgres", &[]).threads(4).apart(),
-            Stage::new("conformance", &["postgres::"])
-                .threads(6)
-                .apart(),
-        ]);
+        stages.extend([postgres(&[]), conformance(&["postgres::"])]);
     }
+    stages
+}
+
+/// Everything that is tried on any mutant.
+pub(super) fn all(quick: bool) -> Vec<Stage> {
+    let functions = ["rate", "latch_set", "sweep", "fence", "inspect"];
+    let mut stages: Vec<Stage> = functions.iter().flat_map(|one| stages(one, true)).collect();
+    stages.extend(self::stages("acquire", quick));
     stages
 }

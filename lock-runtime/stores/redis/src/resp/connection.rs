@@ -517,6 +517,124 @@ mod tests {
         assert_eq!(written(&mut server), 1);
     }
 
+    /// Where the task writes, it is woken once for all that is unsent.
+    #[tokio::test]
+    async fn a_task_that_writes_is_woken_once_until_it_has_written() {
+        let connection = RespConnection::new(None, Duration::from_millis(500));
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let (task, mut cx) = (&connection.shared.task, Context::from_waker(Waker::noop()));
+        let mut replies = Vec::new();
+        for wakes in [1, 0, 1] {
+            task.register(&Waker::from(Arc::clone(&woken)));
+            let mut reply = Box::pin(connection.send(&ping, false, None));
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+            replies.push(reply);
+            assert_eq!(woken.take(), wakes);
+            if wakes == 0 {
+                connection.shared.lock().is_task_woken = false;
+            }
+        }
+    }
+
+    /// The bytes of a command that begins with `ASKING` are those of two.
+    #[tokio::test]
+    async fn what_is_written_is_the_command_and_what_it_needs() {
+        let (mut server, connection) = connected().await;
+        let (ping, mut cx) = (Command::new("PING"), Context::from_waker(Waker::noop()));
+        let mut query = pin!(connection.query::<()>(&ping));
+        assert!(query.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(written(&mut server), 1);
+        let both = [&ping, &ping];
+        for (asking, commands) in [(false, 2), (true, 3)] {
+            let mut together = pin!(connection.send_together(&both, asking, None));
+            assert!(together.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(written(&mut server), commands);
+        }
+        for (word, asking, commands) in [
+            ("SUBSCRIBE", false, 1),
+            ("SSUBSCRIBE", true, 2),
+            ("UNSUBSCRIBE", false, 1),
+            // And the `PING` behind it.
+            ("SUNSUBSCRIBE", false, 2),
+            ("SUNSUBSCRIBE", true, 3),
+        ] {
+            let mut subscribed = pin!(connection.subscribe(word, "c", asking, None));
+            assert!(subscribed.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(written(&mut server), commands, "{word}");
+        }
+    }
+
+    /// Which of them were carried out is not known.
+    #[tokio::test]
+    async fn commands_in_one_piece_fail_together_if_a_reply_does_not_come() {
+        let (ping, mut cx) = (Command::new("PING"), Context::from_waker(Waker::noop()));
+        for kind in [io::ErrorKind::TimedOut, io::ErrorKind::UnexpectedEof] {
+            let (_server, connection) = connected().await;
+            let commands = [&ping, &ping];
+            let mut together = Box::pin(connection.send_together(&commands, false, None));
+            assert!(together.as_mut().poll(&mut cx).is_pending());
+            let mut queue = connection.shared.lock();
+            let mut wakers = Vec::new();
+            // A refusal is a reply.
+            let refused = redis::parse_redis_value(b"-OOM\r\n").unwrap();
+            queue.deliver(refused, &mut wakers).unwrap();
+            let _ = queue.end(io::Error::from(kind).into());
+            assert!(queue.writer.is_none());
+            drop(queue);
+            let Poll::Ready(Err(error)) = together.as_mut().poll(&mut cx) else {
+                panic!("{kind}: it has ended");
+            };
+            assert!(error.is_io_error());
+        }
+    }
+
+    /// The task waits until the socket takes more.
+    #[tokio::test]
+    async fn what_a_full_socket_does_not_take_is_left_to_the_task() {
+        let (_server, connection) = connected().await;
+        let (mut long, woken) = (Command::new("SET"), Arc::new(Woken::default()));
+        long.arg("x".repeat(100_000));
+        let mut cx = Context::from_waker(Waker::noop());
+        let shared = &connection.shared;
+        let mut replies = Vec::new();
+        while woken.take() == 0 {
+            shared.task.register(&Waker::from(Arc::clone(&woken)));
+            assert!(!shared.lock().is_full && replies.len() < 1000);
+            for _ in 0..2 {
+                let mut reply = Box::pin(connection.send(&long, false, None));
+                assert!(reply.as_mut().poll(&mut cx).is_pending());
+                // The first of a thread gathers, and then writes.
+                assert!(reply.as_mut().poll(&mut cx).is_pending());
+                replies.push(reply);
+            }
+        }
+        assert!(shared.lock().is_full && shared.lock().has_unsent());
+        assert!(shared.lock().ended().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_can_not_be_written_ends_the_connection_for_all() {
+        let (server, connection) = connected().await;
+        let (ping, woken) = (Command::new("PING"), Arc::new(Woken::default()));
+        let (waiting, waker) = (Arc::new(Woken::default()), Waker::noop());
+        let first_waker = Waker::from(Arc::clone(&waiting));
+        let mut first = Box::pin(connection.send(&ping, false, None));
+        let polled = first.as_mut().poll(&mut Context::from_waker(&first_waker));
+        assert!(polled.is_pending());
+        drop(server);
+        let task = &connection.shared.task;
+        task.register(&Waker::from(Arc::clone(&woken)));
+        let mut second = Box::pin(connection.send(&ping, false, None));
+        let mut cx = Context::from_waker(waker);
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        let _ = second.as_mut().poll(&mut cx);
+        assert_eq!((woken.take(), waiting.take()), (1, 1));
+        for mut reply in [first, second] {
+            let polled = reply.as_mut().poll(&mut cx);
+            assert!(matches!(polled, Poll::Ready(Err(error)) if error.is_io_error()));
+        }
+    }
+
     #[test]
     fn threads_are_told_apart() {
         let other = thread::spawn(this_thread).join().unwrap();

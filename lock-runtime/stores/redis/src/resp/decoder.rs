@@ -273,6 +273,19 @@ mod tests {
         }
     }
 
+    /// Where it ends is its length, whatever stands in it.
+    #[test]
+    fn a_text_may_look_like_a_reply() {
+        let mut decoder = Decoder::new();
+        let bytes = b"*3\r\n$4\r\n:5\r\n\r\n:6\r\n$-1\r\n";
+        let text = Value::BulkString(b":5\r\n".to_vec());
+        let value = Value::Array(vec![text, Value::Int(6), Value::Nil]);
+        assert_eq!(
+            decode(&mut decoder, bytes).unwrap(),
+            [Received::Reply(value)]
+        );
+    }
+
     #[test]
     fn what_is_read_of_broken_bytes_the_redis_crate_reads_the_same() {
         let (mut random, mut refused) = (Random(7), 0);

@@ -243,3 +243,199 @@ impl Drop for Task {
         self.end(io::Error::new(io::ErrorKind::NotConnected, text).into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex as StdMutex;
+    use std::task::{Wake, Waker};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufStream, DuplexStream, duplex};
+    use tokio::runtime::Handle;
+    use tokio::time::timeout;
+
+    use super::super::command::Command;
+    use super::super::time_limits::Limits;
+    use super::*;
+
+    /// What was told, in this order.
+    #[derive(Default)]
+    struct Heard(StdMutex<Vec<String>>);
+
+    impl Heard {
+        fn add(&self, what: String) {
+            let mut heard = self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            heard.push(what);
+        }
+
+        fn all(&self) -> Vec<String> {
+            let heard = self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            heard.clone()
+        }
+    }
+
+    impl ConnectionEvents for Arc<Heard> {
+        fn on_message(&self, _: &[u8], message: &[u8]) {
+            self.add(String::from_utf8_lossy(message).into_owned());
+        }
+        fn on_unsubscribed(&self, channel: &[u8]) {
+            self.add(format!("no {}", String::from_utf8_lossy(channel)));
+        }
+        fn on_late(&self) {
+            self.add("late".to_owned());
+        }
+        fn on_end(&self, error: &RedisError) {
+            self.add(error.to_string());
+        }
+    }
+
+    impl Wake for Heard {
+        fn wake(self: Arc<Self>) {
+            self.add("wake".to_owned());
+        }
+    }
+
+    const TIMEOUT: Duration = Duration::from_millis(400);
+
+    /// A connection whose task writes into a buffer, over a stream that takes this many bytes.
+    fn connected(room: usize) -> (DuplexStream, RespConnection, Driver, Arc<Heard>, Clock) {
+        let (server, client) = duplex(room);
+        let (clock, heard) = (
+            Clock::simulated(Handle::current()),
+            Arc::new(Heard::default()),
+        );
+        let socket = Socket::Owned(Box::new(BufStream::with_capacity(8, 8, client)));
+        let events = Some(Box::new(Arc::clone(&heard)) as Box<dyn ConnectionEvents>);
+        let (connection, driver) = start(socket, &clock, TIMEOUT, events);
+        (server, connection, driver, heard, clock)
+    }
+
+    async fn read(server: &mut DuplexStream, bytes: usize) -> String {
+        let mut read = vec![0; bytes];
+        let read_all = server.read_exact(&mut read);
+        let all = timeout(Duration::from_secs(60), read_all).await;
+        assert!(all.is_ok_and(|all| all.is_ok()), "it was not written");
+        String::from_utf8_lossy(&read).into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_sent_goes_out_whole_and_at_once_and_its_reply_comes_back() {
+        let (mut server, connection, _driver, heard, _) = connected(16);
+        let text = "0123456789".repeat(10);
+        let mut long = Command::new("SET");
+        long.arg(&text);
+        let ping = Command::new("PING");
+        for _ in 0..2 {
+            let serve = async {
+                let sent = read(&mut server, 121).await + &read(&mut server, 14).await;
+                assert_eq!(sent.matches(&text).count(), 1, "{sent}");
+                assert!(sent.ends_with("*1\r\n$4\r\nPING\r\n"), "{sent}");
+                server.write_all(b":1\r\n+PONG\r\n").await
+            };
+            let replies = async {
+                let both = tokio::join!(
+                    connection.send(&long, false, None),
+                    connection.send(&ping, false, None)
+                );
+                (both.0.is_ok(), both.1.is_ok())
+            };
+            let (served, replies) = tokio::join!(serve, replies);
+            assert!(served.is_ok());
+            assert_eq!(replies, (true, true));
+        }
+        assert_eq!(heard.all(), Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_connection_is_told_to_all_who_wait_and_then_to_its_owner() {
+        let (server, connection, _driver, heard, _) = connected(16);
+        let ping = Command::new("PING");
+        let mut reply = Box::pin(connection.send(&ping, false, None));
+        let waker = Waker::from(Arc::clone(&heard));
+        let polled = reply.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop(server);
+        assert!(
+            timeout(TIMEOUT, reply)
+                .await
+                .is_ok_and(|reply| reply.is_err())
+        );
+        tokio::task::yield_now().await;
+        let told = heard.all();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(!told[0].contains("was closed"), "{told:?}");
+        assert!(connection.send(&ping, false, None).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_connection_that_is_dropped_learns_that_it_was_closed() {
+        let (_server, connection, driver, heard, _) = connected(16);
+        let ping = Command::new("PING");
+        let waits = async { connection.send(&ping, false, None).await };
+        let drops = async {
+            tokio::task::yield_now().await;
+            drop(driver);
+        };
+        let (reply, ()) = tokio::join!(timeout(TIMEOUT, waits), drops);
+        let error = reply.map(|reply| reply.err().map(|error| error.to_string()));
+        assert!(matches!(error, Ok(Some(text)) if text.contains("was closed")));
+        assert_eq!(heard.all(), Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_request_is_late_and_over_in_its_own_time() {
+        let (_server, connection, _driver, heard, clock) = connected(1024);
+        let begin = clock.now();
+        let limits = |late: u64, by: u64| {
+            let [late, by] = [late, by].map(|millis| begin + Duration::from_millis(millis));
+            Limits {
+                by,
+                late,
+                patience: by,
+                is_repeated: false,
+            }
+        };
+        let ping = Command::new("PING");
+        let over = async |limits: Limits| {
+            let reply = connection.send(&ping, false, Some(&limits)).await;
+            assert!(reply.is_err_and(|error| error.is_timeout()));
+            (clock.now() - begin).as_millis()
+        };
+        // The second is to be looked at before the first. The third is never late.
+        let all = async {
+            tokio::join!(
+                over(limits(200, 400)),
+                over(limits(100, 300)),
+                over(limits(350, 350))
+            )
+        };
+        let at_150 = async {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            heard.all()
+        };
+        let (times, early) = tokio::join!(timeout(4 * TIMEOUT, all), at_150);
+        assert_eq!(early, ["late"]);
+        assert_eq!(heard.all(), ["late", "late"]);
+        let Ok((one, two, three)) = times else {
+            panic!("they are not over");
+        };
+        for (time, due) in [(one, 400), (two, 300), (three, 350)] {
+            assert!((due..due + 5).contains(&time), "{time} instead of {due}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_are_heard_while_nothing_was_asked() {
+        let (mut server, _connection, _driver, heard, _) = connected(1024);
+        let messages = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm1\r\n\
+            >3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n";
+        assert!(server.write_all(messages).await.is_ok());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(heard.all(), ["m1", "no c"]);
+    }
+}

@@ -654,6 +654,12 @@ mod tests {
         for call in calls {
             assert_eq!(outcome(&mut queue, call), Some(None));
         }
+        // The next ones are merged all the same.
+        queue.add(&release("a", 4), None, None);
+        queue.add(&release("b", 5), None, None);
+        assert_eq!(queue.under_way(), 3);
+        queue.close_segment();
+        assert_eq!(queue.under_way(), 2);
     }
 
     #[test]
@@ -678,6 +684,46 @@ mod tests {
         assert!(!queue.put_back(unsent, bytes - 3));
         let rest = queue.take_unsent().unwrap_or_default();
         assert!(rest.starts_with(b"2\r\n*10\r\n"));
+    }
+
+    #[test]
+    fn what_is_added_while_a_part_is_written_stands_behind_the_rest() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        queue.add(&Command::new("ONE"), None, None);
+        let unsent = queue.take_unsent().unwrap_or_default();
+        queue.add(&Command::new("TWO"), None, None);
+        assert!(!queue.put_back(unsent, 8));
+        let rest = queue.take_unsent().unwrap_or_default();
+        assert_eq!(rest, b"ONE\r\n*1\r\n$3\r\nTWO\r\n");
+    }
+
+    #[test]
+    fn a_reply_that_came_in_time_is_not_over_later() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let number = queue.add(&Command::new("PING"), None, Some(&limits(100, false)));
+        written(&mut queue);
+        assert!(queue.deliver(Value::Int(1), &mut Vec::new()).is_ok());
+        assert_eq!(queue.check_deadlines(at(900), false).wakers.len(), 0);
+        assert_eq!(outcome(&mut queue, number), Some(Ok(Value::Int(1))));
+    }
+
+    #[test]
+    fn a_message_is_a_reply_to_its_own_command_only() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let (mut wakers, subscribed) = (Vec::new(), ("subscribe", "c".to_owned()));
+        let ping = queue.add(&Command::new("PING"), None, None);
+        let number = queue.add(&Command::new("X"), Some(subscribed), None);
+        let mut hears = |queue: &mut RequestQueue, word: &str, channel: &str| {
+            queue.deliver_message(word.as_bytes(), channel.as_bytes(), &mut wakers)
+        };
+        assert!(!hears(&mut queue, "subscribe", "c"));
+        assert!(queue.deliver(Value::Int(1), &mut Vec::new()).is_ok());
+        assert!(!hears(&mut queue, "subscribe", "d"));
+        assert!(!hears(&mut queue, "unsubscribe", "c"));
+        assert!(outcome(&mut queue, number).is_none());
+        assert!(hears(&mut queue, "subscribe", "c"));
+        assert!(outcome(&mut queue, number).is_some() && outcome(&mut queue, ping).is_some());
+        assert!(!hears(&mut queue, "subscribe", "c"));
     }
 
     /// What the server says of a `SUNSUBSCRIBE`, and who gets the reply behind it.
@@ -914,6 +960,9 @@ mod tests {
             assert!(queue.spare.is_empty());
             assert_eq!(queue.segment.singles.capacity() > 0, is_kept);
             assert_eq!((queue.segment.len(), queue.under_way()), (0, 1));
+            queue.add(&set(2), None, None);
+            written(&mut queue);
+            assert_eq!((queue.segment.len(), queue.under_way()), (0, 2));
         }
     }
 }

@@ -321,6 +321,35 @@ mod tests {
         assert_eq!(read(&between[..20]), (1, true, Ok(0), vec![]));
     }
 
+    /// Whoever awaits a reply is woken by it before a message that came behind it is heard.
+    #[tokio::test]
+    async fn replies_and_messages_are_told_in_the_order_in_which_they_came() {
+        let told = |bytes: &[u8]| {
+            let (_server, _writer, connection) = connection();
+            let (shared, heard) = (&connection.shared, Arc::new(Heard::default()));
+            {
+                let mut queue = shared.lock();
+                let subscribed = Some(("subscribe", "c".to_owned()));
+                for message in [None, subscribed] {
+                    let number = queue.add(&Command::new("X"), message, None);
+                    let waker = Waker::from(Arc::clone(&heard));
+                    assert!(queue.poll(number, &waker).is_none());
+                }
+            }
+            let mut reader = shared.reader.lock().unwrap();
+            reader.room()[..bytes.len()].copy_from_slice(bytes);
+            reader.add(bytes.len());
+            reader.deliver(&shared.queue, Some(&heard)).unwrap();
+            heard.take()
+        };
+        const SUBSCRIBED: &[u8] = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+        assert_eq!(told(b"+OK\r\n"), ["wake"]);
+        assert_eq!(told(&[b"+OK\r\n", MESSAGE].concat()), ["wake", "m1"]);
+        assert_eq!(told(&[MESSAGE, b"+OK\r\n"].concat()), ["m1", "wake"]);
+        let all = [b"+OK\r\n", SUBSCRIBED, MESSAGE].concat();
+        assert_eq!(told(&all), ["wake", "wake", "m1"]);
+    }
+
     #[tokio::test]
     async fn what_a_caller_can_not_read_ends_the_connection_by_its_task() {
         let (by_caller, wakes, left, _) = read(b"+OK\r\nHTTP/1.1 400 Bad Request\r\n");

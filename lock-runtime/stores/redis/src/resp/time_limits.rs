@@ -221,6 +221,9 @@ mod tests {
         assert_eq!(request.look(125, 0, true), Some((500, true)));
         assert_eq!(request.look_of(510, 0, true, true), Some((1000, false)));
         assert_eq!(request.look(1000, 0, true), None);
+        // Nor is a connection doubted of which no reply can be late.
+        let mut never_late = Request::new(500, 500, 2000);
+        assert_eq!(never_late.look_of(500, 0, true, true), Some((1000, false)));
     }
 
     #[test]
