@@ -46,6 +46,11 @@ pub trait Ages {
     fn goes_on_after_shares(&self) -> bool {
         false
     }
+    /// True: it remembers of a client that places of it were suspended, and hears it when it takes
+    /// another place, also if it has given up the others.
+    fn remembers_suspensions(&self) -> bool {
+        false
+    }
     /// True: it subscribes in the background, and has its client look again once it hears.
     fn subscribes_later(&self) -> bool {
         false
@@ -75,7 +80,10 @@ impl<'e> Both<'e> {
         if engine.subscribes_later() {
             real.block_on(under_test.until_hearing());
         }
-        let listed = ListedLocks::new(engine.goes_on_after_shares());
+        let listed = ListedLocks::new(
+            engine.goes_on_after_shares(),
+            engine.remembers_suspensions(),
+        );
         let rules = Side::new(|id, listener| listed.connect(id, listener));
         Self {
             real,

@@ -3,7 +3,7 @@
 //! It is the shortest engine that decides in the client: it reads a snapshot of one lock, applies
 //! the rules, and writes it back. Other engines are compared with it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub struct ListedLocks(Arc<Mutex<Listed>>);
 struct Listed {
     now: Instant,
     goes_on: bool,
+    remembers: bool,
     locks: HashMap<LockKey, Lists>,
     listeners: HashMap<ClientId, Weak<dyn Listener>>,
 }
@@ -34,6 +35,8 @@ struct Listed {
 struct Lists {
     holds: Vec<(HoldId, HeldPart)>,
     places: Vec<Place>,
+    /// Of which places were suspended, since they were heard.
+    suspended: BTreeSet<ClientId>,
     last_token: u64,
 }
 
@@ -48,12 +51,15 @@ struct Place {
 struct ListedStore(ListedLocks);
 
 impl ListedLocks {
-    /// Free ones. `goes_on`: after each grant of a share, they hand over.
+    /// Free ones. `goes_on`: after each grant of a share, they hand over. `remembers`: that places
+    /// of a client were suspended is known also when it has given them up, until it is heard or the
+    /// queue is empty.
     #[must_use]
-    pub fn new(goes_on: bool) -> Self {
+    pub fn new(goes_on: bool, remembers: bool) -> Self {
         Self(Arc::new(Mutex::new(Listed {
             now: Instant::from_nanos(1_000_000_000),
             goes_on,
+            remembers,
             locks: HashMap::new(),
             listeners: HashMap::new(),
         })))
@@ -90,6 +96,8 @@ struct Snapshot<'s> {
     now: Instant,
     holders: Holders,
     places: Vec<Place>,
+    suspended: BTreeSet<ClientId>,
+    remembers: bool,
     last_token: u64,
     told: Vec<(Owner, Option<u64>)>,
     listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
@@ -142,10 +150,14 @@ impl LockRecord for Snapshot<'_> {
         places
             .filter(|place| place.suspended.is_some() || place.waiting.owner == *first)
             .for_each(|place| place.suspended = Some(now));
+        self.suspended.insert(first.client);
         Ok(())
     }
     fn remove(&mut self, place: &Owner) -> Result<(), Infallible> {
         self.places.retain(|one| one.waiting.owner != *place);
+        if self.places.is_empty() {
+            self.suspended.clear();
+        }
         Ok(())
     }
     fn is_queued(&mut self, request: &Acquire) -> Result<bool, Infallible> {
@@ -159,13 +171,15 @@ impl LockRecord for Snapshot<'_> {
         let mut places = self.of_client(waiting.owner);
         let any_suspended = places.any(|place| place.suspended.is_some());
         drop(places);
-        match any_suspended {
+        let was_suspended = self.remembers && self.suspended.contains(&waiting.owner.client);
+        match any_suspended || was_suspended {
             true => self.hear(request),
             false => Ok(()),
         }
     }
     fn hear(&mut self, request: &Acquire) -> Result<(), Infallible> {
         let now = self.now;
+        self.suspended.remove(&request.claim.owner.client);
         for place in self.of_client(request.claim.owner) {
             (place.waiting.heard, place.suspended) = (now, None);
         }
@@ -201,6 +215,7 @@ impl ListedStore {
         let mut listed = self.0.listed();
         let Listed {
             now,
+            remembers,
             locks,
             listeners,
             ..
@@ -214,6 +229,8 @@ impl ListedStore {
             now: *now,
             holders: before.clone(),
             places: lists.places.clone(),
+            suspended: lists.suspended.clone(),
+            remembers: *remembers,
             last_token: lists.last_token,
             told: Vec::new(),
             listeners,
@@ -231,6 +248,7 @@ impl ListedStore {
             }
         }
         lists.places = snapshot.places;
+        lists.suspended = snapshot.suspended;
         lists.last_token = snapshot.last_token;
         for (owner, token) in snapshot.told {
             if let Some(listener) = listeners.get(&owner.client).and_then(Weak::upgrade) {

@@ -251,55 +251,22 @@ pub(super) const OF_ENGINE: &[Known] = &[
     ),
 ];
 
-const WRITES: &str = "it writes once more, when nothing is unsent";
-const LOCKED: &str = "whoever is woken gets the lock a moment later";
-const BUFFER: &str = "the same bytes in a buffer of another size";
-const SHAPES: &str = "the parser of all shapes reads the same";
 const TURN: &str = "how much is written at once changes, and nothing else";
-const BOUNDS: &str = "another check ends such a reply a line later";
 
 pub(super) const OF_CONNECTION: &[Known] = &[
-    ("connection.rs", "writes: false,", "true", [2, 3], WRITES),
-    ("connection.rs", "writes: false,", "true", [3, 3], WRITES),
-    ("connection.rs", "drop(queue);", "deleted", [1, 3], LOCKED),
-    ("connection.rs", "drop(queue);", "deleted", [2, 3], LOCKED),
-    ("connection.rs", "drop(queue);", "deleted", [3, 3], LOCKED),
     (
         "decoder.rs",
-        "if self.buffer.len() > USUAL",
+        "if self.from > 0",
         "> → >=",
         [1, 1],
-        BUFFER,
+        "what is at the front stays there",
     ),
-    ("decoder.rs", "if self.from > 0", "> → >=", [1, 1], BUFFER),
     (
-        "decoder.rs",
-        "if self.to > self.buffer.len() / 2",
-        "> → >=",
+        "driver.rs",
+        "drop(queue);",
+        "deleted",
         [1, 1],
-        BUFFER,
-    ),
-    ("decoder.rs", "fn usual(", "returns None", [1, 1], SHAPES),
-    (
-        "decoder.rs",
-        "let end = rest.iter().position(",
-        "== → !=",
-        [1, 1],
-        SHAPES,
-    ),
-    (
-        "decoder.rs",
-        "b'_' if line.is_empty()",
-        "negated",
-        [1, 1],
-        SHAPES,
-    ),
-    (
-        "decoder.rs",
-        "(from + length + 2 <= bytes.len())",
-        "+ → -",
-        [1, 3],
-        "the scanner has seen the end of it before",
+        "who wants the lock waits until the stream has flushed",
     ),
     ("driver.rs", "unsent.has_waited = false;", "", [1, 2], TURN),
     ("driver.rs", "unsent.has_waited = false;", "", [2, 2], TURN),
@@ -325,61 +292,25 @@ pub(super) const OF_CONNECTION: &[Known] = &[
         TURN,
     ),
     (
-        "merging.rs",
-        "if part.capacity() > LARGEST",
+        "driver.rs",
+        "if *at > next",
         "> → >=",
         [1, 1],
-        BUFFER,
+        "the alarm is set anew to the same time",
     ),
     (
-        "queue.rs",
-        "if taken.capacity() <= LARGEST",
-        "<= → <",
+        "driver.rs",
+        "let overdue = queue.check_deadlines",
+        "> → >=",
         [1, 1],
-        BUFFER,
-    ),
-    (
-        "queue.rs",
-        "self.forget(number);",
-        "deleted",
-        [2, 2],
-        "the connection has ended, and so have its numbers",
-    ),
-    (
-        "queue.rs",
-        "request.deadline = None;",
-        "deleted",
-        [2, 2],
-        "it is over, and what comes later changes nothing",
+        "a task is not woken so late to the nanosecond",
     ),
     (
         "reader.rs",
-        "has_read: false,",
-        "true",
-        [1, 1],
-        "only how the count changes is read",
-    ),
-    ("reader.rs", "drop(queue);", "deleted", [1, 1], LOCKED),
-    (
-        "scanner.rs",
-        "expect_at_most(end, MOST_BYTES",
-        "deleted",
-        [2, 2],
-        BOUNDS,
-    ),
-    (
-        "scanner.rs",
-        "expect_at_most(self.at + self.in_line",
+        "drop(queue);",
         "deleted",
         [1, 1],
-        BOUNDS,
-    ),
-    (
-        "socket.rs",
-        "while written < bytes.len()",
-        "< → <=",
-        [1, 1],
-        "nothing is written, and that is no error when all is",
+        "it is given back at the end of the function, which is here",
     ),
     (
         "time_limits.rs",

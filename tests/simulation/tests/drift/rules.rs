@@ -45,6 +45,10 @@ impl Ages for Aged {
     fn forgets_when_asked(&self) -> bool {
         false
     }
+
+    fn remembers_suspensions(&self) -> bool {
+        true
+    }
 }
 
 #[test]

@@ -635,6 +635,79 @@ mod tests {
         }
     }
 
+    /// Who did not leave it to others to write leaves alone what others gather.
+    #[tokio::test]
+    async fn what_others_gather_is_written_by_one_of_them() {
+        let (mut server, connection) = connected().await;
+        let (ping, mut cx) = (Command::new("PING"), Context::from_waker(Waker::noop()));
+        let both = [&ping, &ping];
+        let mut together = Box::pin(connection.send_together(&both, false, None));
+        let mut subscribed = Box::pin(connection.subscribe("SUBSCRIBE", "c", false, None));
+        assert!(together.as_mut().poll(&mut cx).is_pending());
+        assert!(subscribed.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(written(&mut server), 3);
+        let mut gathers = Box::pin(connection.send(&ping, false, None));
+        assert!(gathers.as_mut().poll(&mut cx).is_pending());
+        assert!(together.as_mut().poll(&mut cx).is_pending());
+        assert!(subscribed.as_mut().poll(&mut cx).is_pending());
+        drop((together, subscribed));
+        assert_eq!(written(&mut server), 0);
+        assert!(gathers.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(written(&mut server), 1);
+    }
+
+    /// Looks whether others get the connection's lock while it wakes the task.
+    struct IsFree(Arc<Shared>, AtomicUsize);
+
+    impl Wake for IsFree {
+        fn wake(self: Arc<Self>) {
+            let (told, is_free) = std::sync::mpsc::channel();
+            let shared = Arc::clone(&self.0);
+            thread::spawn(move || {
+                drop(shared.lock());
+                told.send(())
+            });
+            if is_free.recv_timeout(Duration::from_secs(20)).is_ok() {
+                self.1.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A task that is woken needs the lock at once.
+    #[tokio::test]
+    async fn nobody_is_woken_under_the_lock() {
+        let ping = Command::new("PING");
+        let limits = Limits {
+            by: Instant::from_nanos(100),
+            late: Instant::from_nanos(100),
+            patience: Instant::from_nanos(100),
+            is_repeated: false,
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let (server, connection) = connected().await;
+        let shared = &connection.shared;
+        let is_free = Arc::new(IsFree(Arc::clone(shared), AtomicUsize::new(0)));
+        let register = || shared.task.register(&Waker::from(Arc::clone(&is_free)));
+        let times = |is_free: &IsFree| is_free.1.load(Ordering::Relaxed);
+        // By the first who writes, and by one who gathers.
+        for (limits, wakes) in [(Some(&limits), 1), (None, 1)] {
+            register();
+            let mut reply = Box::pin(connection.send(&ping, false, limits));
+            assert!(reply.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(times(&is_free), wakes);
+        }
+        connection.shared.lock().next_look = None;
+        register();
+        let mut reply = Box::pin(connection.send(&ping, false, Some(&limits)));
+        assert!(reply.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(times(&is_free), 2);
+        // By one who can't write.
+        drop(server);
+        register();
+        shared.write(shared.lock(), None);
+        assert_eq!(times(&is_free), 3);
+    }
+
     #[test]
     fn threads_are_told_apart() {
         let other = thread::spawn(this_thread).join().unwrap();

@@ -277,13 +277,46 @@ mod tests {
     #[test]
     fn a_text_may_look_like_a_reply() {
         let mut decoder = Decoder::new();
-        let bytes = b"*3\r\n$4\r\n:5\r\n\r\n:6\r\n$-1\r\n";
+        let bytes = b"*2\r\n$4\r\n:5\r\n\r\n:6\r\n";
         let text = Value::BulkString(b":5\r\n".to_vec());
-        let value = Value::Array(vec![text, Value::Int(6), Value::Nil]);
+        let value = Value::Array(vec![text, Value::Int(6)]);
         assert_eq!(
             decode(&mut decoder, bytes).unwrap(),
             [Received::Reply(value)]
         );
+    }
+
+    #[test]
+    fn most_replies_need_no_parser_of_all_shapes() {
+        let text = Value::BulkString(b"a\r\nb".to_vec());
+        let array = |values: &[Value]| Value::Array(values.to_vec());
+        for (bytes, value) in [
+            ("+OK\r\n", Value::Okay),
+            (":-7\r\n", Value::Int(-7)),
+            ("_\r\n", Value::Nil),
+            ("$-1\r\n", Value::Nil),
+            ("*-1\r\n", Value::Nil),
+            ("$4\r\na\r\nb\r\n", text.clone()),
+            ("*0\r\n", array(&[])),
+            (
+                "*3\r\n$4\r\na\r\nb\r\n*1\r\n:1\r\n_\r\n",
+                array(&[text, array(&[Value::Int(1)]), Value::Nil]),
+            ),
+        ] {
+            assert_eq!(usual(bytes.as_bytes(), &mut 0), Some(value), "{bytes:?}");
+        }
+        for bytes in [
+            "+PONG\r\n",
+            "-ERR x\r\n",
+            "_x\r\n",
+            "*1\r\n#t\r\n",
+            "$2\r\nx",
+        ] {
+            assert_eq!(usual(bytes.as_bytes(), &mut 0), None, "{bytes:?}");
+        }
+        // A text that is not there whole is none.
+        assert_eq!(bulk(b"$3\r\nabc", 0), None);
+        assert_eq!(bulk(b"$3\r\nabc\r\n", 0), Some((4, 7)));
     }
 
     #[test]
@@ -370,5 +403,14 @@ mod tests {
         let received = decode(&mut decoder, short.repeat(30).as_bytes()).unwrap();
         assert_eq!(received.len(), 30);
         assert_eq!(decoder.buffer.len(), USUAL);
+        // A buffer of the usual size is used again.
+        let before = decoder.buffer.as_ptr();
+        assert_eq!(decoder.room().as_ptr(), before);
+        // It grows only if more than half of it is left.
+        for (left, grown) in [(USUAL / 2, USUAL), (USUAL / 2 + 1, 2 * USUAL)] {
+            let mut decoder = Decoder::new();
+            (decoder.from, decoder.to) = (USUAL - left, USUAL);
+            assert_eq!(decoder.room().len(), grown - left);
+        }
     }
 }

@@ -254,6 +254,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::super::command::Command;
+    use super::super::connection::PendingReply;
     use super::super::time_limits::Limits;
     use super::*;
 
@@ -360,15 +361,15 @@ mod tests {
         let polled = reply.as_mut().poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         drop(server);
-        assert!(
-            timeout(TIMEOUT, reply)
-                .await
-                .is_ok_and(|reply| reply.is_err())
-        );
-        tokio::task::yield_now().await;
+        while heard.all().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let told = heard.all();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(!told[0].contains("was closed"), "{told:?}");
+        assert_eq!((told.len(), &*told[0]), (2, "wake"), "{told:?}");
+        // Its own reason, and not that nobody needs it any more.
+        let error = reply.await.map_err(|error| error.to_string());
+        assert_eq!(error.as_ref().err(), Some(&told[1]));
+        assert!(!told[1].contains("was closed"), "{told:?}");
         assert!(connection.send(&ping, false, None).await.is_err());
     }
 
@@ -391,34 +392,28 @@ mod tests {
     async fn each_request_is_late_and_over_in_its_own_time() {
         let (_server, connection, _driver, heard, clock) = connected(1024);
         let begin = clock.now();
-        let limits = |late: u64, by: u64| {
-            let [late, by] = [late, by].map(|millis| begin + Duration::from_millis(millis));
-            Limits {
-                by,
-                late,
-                patience: by,
-                is_repeated: false,
-            }
-        };
+        let after = |millis: u64| Duration::from_millis(millis);
         let ping = Command::new("PING");
-        let over = async |limits: Limits| {
+        let over = async |sent: u64, late: u64, by: u64| {
+            tokio::time::sleep(after(sent)).await;
+            let limits = Limits {
+                by: begin + after(by),
+                late: begin + after(late),
+                // As long as the server says something.
+                patience: begin + after(by + 1000),
+                is_repeated: false,
+            };
             let reply = connection.send(&ping, false, Some(&limits)).await;
             assert!(reply.is_err_and(|error| error.is_timeout()));
             (clock.now() - begin).as_millis()
         };
         // The second is to be looked at before the first. The third is never late.
-        let all = async {
-            tokio::join!(
-                over(limits(200, 400)),
-                over(limits(100, 300)),
-                over(limits(350, 350))
-            )
-        };
-        let at_150 = async {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+        let all = async { tokio::join!(over(0, 200, 400), over(10, 100, 300), over(0, 350, 350)) };
+        let early = async {
+            tokio::time::sleep(after(150)).await;
             heard.all()
         };
-        let (times, early) = tokio::join!(timeout(4 * TIMEOUT, all), at_150);
+        let (times, early) = tokio::join!(timeout(4 * TIMEOUT, all), early);
         assert_eq!(early, ["late"]);
         assert_eq!(heard.all(), ["late", "late"]);
         let Ok((one, two, three)) = times else {
@@ -437,5 +432,69 @@ mod tests {
         assert!(server.write_all(messages).await.is_ok());
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(heard.all(), ["m1", "no c"]);
+    }
+
+    /// Callers write to it, and the task what they can't.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_a_full_socket_did_not_take_is_written_when_it_does() {
+        let (client, mut server) = tokio::net::UnixStream::pair().unwrap();
+        let clock = Clock::new(Handle::current());
+        let (connection, _driver) = start(client.into(), &clock, TIMEOUT, None);
+        let mut long = Command::new("SET");
+        long.arg("x".repeat(100_000));
+        let serve = async {
+            let mut rest = vec![0; 40 * 100_000];
+            // As much as it takes, and the rest later.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(connection.shared.lock().is_full);
+            server.read_exact(&mut rest).await.unwrap();
+            server.write_all(b"+OK\r\n".repeat(40).as_slice()).await
+        };
+        let replies = async {
+            let all = (0..40).map(|_| connection.send(&long, false, None));
+            futures_util::future::join_all(all).await
+        };
+        let limit = Duration::from_secs(60);
+        let both = async { tokio::join!(serve, replies) };
+        let (served, replies) = timeout(limit, both).await.unwrap();
+        served.unwrap();
+        assert!(replies.iter().all(Result::is_ok));
+    }
+
+    /// A caller reads replies, and leaves a message to the task.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_message_that_a_caller_has_read_is_heard_at_once() {
+        let (client, mut server) = tokio::net::UnixStream::pair().unwrap();
+        let (clock, heard) = (Clock::new(Handle::current()), Arc::new(Heard::default()));
+        let events = Some(Box::new(Arc::clone(&heard)) as Box<dyn ConnectionEvents>);
+        let (connection, _driver) = start(client.into(), &clock, TIMEOUT, events);
+        let ping = Command::new("PING");
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut replies = [(); 2].map(|()| Box::pin(connection.send(&ping, false, None)));
+        // The first writes, the second gathers.
+        let is_ready = |reply: &mut Pin<Box<PendingReply<'_>>>, cx: &mut Context<'_>| {
+            Future::poll(reply.as_mut(), cx).is_ready()
+        };
+        while connection.shared.lock().has_unsent() || connection.shared.lock().under_way() == 0 {
+            assert!(!is_ready(&mut replies[0], &mut cx));
+            tokio::task::yield_now().await;
+        }
+        assert!(!is_ready(&mut replies[1], &mut cx));
+        let said = b"+OK\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm1\r\n";
+        server.write_all(said).await.unwrap();
+        assert_eq!(heard.all(), Vec::<String>::new());
+        assert!(!is_ready(&mut replies[1], &mut cx));
+        assert!(is_ready(&mut replies[0], &mut cx));
+        assert_eq!(heard.all(), Vec::<String>::new());
+        // Nothing more comes.
+        let hears = async {
+            while heard.all().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), hears).await.unwrap();
+        assert_eq!(heard.all(), ["m1"]);
     }
 }

@@ -152,3 +152,21 @@ impl OpenSegment {
         self.owners.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_of_the_largest_size_is_kept() {
+        for (capacity, kept) in [
+            (LARGEST_KEPT_BUFFER, LARGEST_KEPT_BUFFER),
+            (LARGEST_KEPT_BUFFER + 1, 0),
+        ] {
+            let mut part = Vec::with_capacity(capacity);
+            part.push(1);
+            empty(&mut part);
+            assert_eq!((part.len(), part.capacity()), (0, kept));
+        }
+    }
+}

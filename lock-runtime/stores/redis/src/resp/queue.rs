@@ -839,6 +839,7 @@ mod tests {
         assert_eq!(overdue.wakers.len(), 2);
         assert_eq!(queue.next_look, None);
         // It is over once.
+        assert!(queue.requests[one].deadline.is_none());
         assert_eq!(queue.check_deadlines(at(501), false).wakers.len(), 0);
         assert!(is_over(&mut queue, one) && is_over(&mut queue, other));
         assert!(queue.poll(patient, Waker::noop()).is_none());
@@ -917,6 +918,11 @@ mod tests {
                 .ended()
                 .is_some_and(|it| it.to_string().contains("first"))
         );
+        // Who was told of it is not looked at any more.
+        let told = queue.add(&ping, None, Some(&limits(100, false)));
+        assert!(is_over(&mut queue, told));
+        queue.check_deadlines(at(0), false);
+        assert_eq!(queue.next_look, None);
     }
 
     #[test]
@@ -964,5 +970,8 @@ mod tests {
             written(&mut queue);
             assert_eq!((queue.segment.len(), queue.under_way()), (0, 2));
         }
+        let mut queue = RequestQueue::new(None, Duration::from_millis(400));
+        assert!(queue.put_back(Vec::with_capacity(LARGEST_KEPT_BUFFER), 0));
+        assert_eq!(queue.spare.capacity(), LARGEST_KEPT_BUFFER);
     }
 }

@@ -337,9 +337,12 @@ mod tests {
                 }
             }
             let mut reader = shared.reader.lock().unwrap();
+            reader.deliver(&shared.queue, Some(&heard)).unwrap();
+            assert_eq!(connection.reads(), 0);
             reader.room()[..bytes.len()].copy_from_slice(bytes);
             reader.add(bytes.len());
             reader.deliver(&shared.queue, Some(&heard)).unwrap();
+            assert_eq!(connection.reads(), 1);
             heard.take()
         };
         const SUBSCRIBED: &[u8] = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";

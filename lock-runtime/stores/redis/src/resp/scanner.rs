@@ -217,4 +217,21 @@ mod tests {
         let too_much = Unreadable::TooMuch("bytes in a line", MOST_IN_LINE);
         assert_eq!(Scanner::default().scan(longer.as_bytes()), Err(too_much));
     }
+
+    /// Of many short lines, the one that is too much is the first beyond, whether it has ended or
+    /// not.
+    #[test]
+    fn a_reply_that_came_at_once_is_bounded_as_well() {
+        let line = "+0123456789abcd\r\n";
+        let mut bytes = format!("*{MOST_VALUES}\r\n");
+        while bytes.len() + line.len() <= MOST_BYTES {
+            bytes.push_str(line);
+        }
+        let too_much = Err(Unreadable::TooMuch("bytes", MOST_BYTES));
+        assert_eq!(Scanner::default().scan(bytes.as_bytes()), Ok(None));
+        let ended = format!("{bytes}{line}");
+        assert_eq!(Scanner::default().scan(ended.as_bytes()), too_much);
+        let open = format!("{bytes}+{}", "x".repeat(line.len()));
+        assert_eq!(Scanner::default().scan(open.as_bytes()), too_much);
+    }
 }

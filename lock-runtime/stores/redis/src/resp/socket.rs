@@ -88,3 +88,27 @@ impl Writer {
         }
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_written_whole_is_no_error() {
+        let (server, client) = UnixStream::pair().unwrap();
+        let Socket::Shared(_, writer) = Socket::from(client) else {
+            panic!("callers write to it");
+        };
+        let is_ready = std::future::poll_fn(|cx| writer.poll_ready(cx)).await;
+        is_ready.unwrap();
+        for bytes in [&b"abc"[..], b""] {
+            let (written, result) = writer.write(bytes);
+            assert_eq!(written, bytes.len());
+            result.unwrap();
+        }
+        drop(server);
+        let (written, result) = writer.write(b"abc");
+        assert_eq!((written, result.is_err()), (0, true));
+    }
+}
