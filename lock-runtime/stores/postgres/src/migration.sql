@@ -291,7 +291,11 @@ BEGIN
             owner = o
         WHERE name = n;
     ELSE
-        UPDATE lock_store.hold SET owner = NULL, token = NULL, special = true, capacity = c
+        -- The capacity is that of the last one who came to hold a part.
+        UPDATE lock_store.hold SET owner = NULL, token = NULL, special = true,
+            capacity = CASE WHEN EXISTS (
+                SELECT 1 FROM lock_store.share s WHERE s.name = n AND s.owner = o
+            ) THEN capacity ELSE c END
         WHERE name = n;
         INSERT INTO lock_store.share AS s (name, owner, permits, token, ends)
         VALUES (n, o, p, minted, until)

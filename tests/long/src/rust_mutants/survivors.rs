@@ -255,6 +255,13 @@ const TURN: &str = "how much is written at once changes, and nothing else";
 
 pub(super) const OF_CONNECTION: &[Known] = &[
     (
+        "connection.rs",
+        "writes: false,",
+        "true",
+        [3, 3],
+        "it is polled at once, when nothing is unsent",
+    ),
+    (
         "decoder.rs",
         "if self.from > 0",
         "> → >=",

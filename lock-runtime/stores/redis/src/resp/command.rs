@@ -340,4 +340,17 @@ mod tests {
             assert_eq!(out, as_text.bytes);
         }
     }
+
+    #[test]
+    fn an_argument_of_unknown_length_is_written_when_it_is_whole() {
+        use std::io::Write as _;
+        let (mut command, mut out) = (Command::new("SET"), Vec::new());
+        let mut argument = command.writer_for_next_arg();
+        assert!(write!(argument, "{}-{}", 12, 3).is_ok());
+        drop(argument);
+        command.arg("x").write(&mut out);
+        let mut same = Vec::new();
+        Command::new("SET").arg("12-3").arg("x").write(&mut same);
+        assert_eq!(out, same);
+    }
 }

@@ -708,6 +708,28 @@ mod tests {
         assert_eq!(times(&is_free), 3);
     }
 
+    /// It is refused at once, and its number is free once.
+    #[tokio::test]
+    async fn a_request_that_is_refused_at_once_has_no_place_on_the_connection() {
+        let (_server, connection) = connected().await;
+        let (ping, mut cx) = (Command::new("PING"), Context::from_waker(Waker::noop()));
+        let limits = Limits {
+            by: Instant::from_nanos(100),
+            late: Instant::from_nanos(100),
+            patience: Instant::from_nanos(100),
+            is_repeated: true,
+        };
+        connection.replace();
+        let mut refused = Box::pin(connection.send(&ping, false, Some(&limits)));
+        let polled = refused.as_mut().poll(&mut cx);
+        assert!(matches!(polled, Poll::Ready(Err(error)) if error.is_timeout()));
+        assert!(refused.as_mut().poll(&mut cx).is_pending());
+        drop(refused);
+        let mut queue = connection.shared.lock();
+        assert!(queue.deliver(redis::Value::Okay, &mut Vec::new()).is_ok());
+        assert_ne!(queue.add(&ping, None, None), queue.add(&ping, None, None));
+    }
+
     #[test]
     fn threads_are_told_apart() {
         let other = thread::spawn(this_thread).join().unwrap();

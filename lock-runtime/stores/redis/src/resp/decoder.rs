@@ -413,4 +413,17 @@ mod tests {
             assert_eq!(decoder.room().len(), grown - left);
         }
     }
+
+    #[test]
+    fn a_push_of_another_shape_has_no_parts() {
+        let mut decoder = Decoder::new();
+        let message = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm1\r\n";
+        assert_eq!(decode(&mut decoder, message).unwrap(), [Received::Push]);
+        assert_eq!(decoder.message(), [&b"message"[..], b"c", b"m1"]);
+        assert_eq!(
+            decode(&mut decoder, b">2\r\n+other\r\n:1\r\n").unwrap(),
+            [Received::Push]
+        );
+        assert_eq!(decoder.message(), [b"", b"", b""]);
+    }
 }

@@ -497,4 +497,65 @@ mod tests {
         timeout(Duration::from_secs(20), hears).await.unwrap();
         assert_eq!(heard.all(), ["m1"]);
     }
+
+    /// Gives one byte at a time, and then nothing more.
+    struct OneByOne(std::vec::IntoIter<u8>);
+
+    impl AsyncRead for OneByOne {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            match self.0.next() {
+                None => Poll::Pending,
+                Some(byte) => {
+                    room.put_slice(&[byte]);
+                    Poll::Ready(Ok(()))
+                }
+            }
+        }
+    }
+
+    impl AsyncWrite for OneByOne {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// A request is not over as long as what was said of it is still to be read.
+    #[tokio::test(start_paused = true)]
+    async fn much_that_has_come_is_read_in_turns_and_before_anybodys_time_is_over() {
+        let message = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm1\r\n";
+        let said = [&message[..], b"+PONG\r\n", message].concat();
+        assert!(said.len() > 4 * READS);
+        let (clock, heard) = (
+            Clock::simulated(Handle::current()),
+            Arc::new(Heard::default()),
+        );
+        let events = Some(Box::new(Arc::clone(&heard)) as Box<dyn ConnectionEvents>);
+        let socket = Socket::Owned(Box::new(OneByOne(said.into_iter())));
+        let (connection, _driver) = start(socket, &clock, TIMEOUT, events);
+        let limits = Limits {
+            by: clock.now(),
+            late: clock.now(),
+            patience: clock.now(),
+            is_repeated: false,
+        };
+        let ping = Command::new("PING");
+        let reply = connection.send(&ping, false, Some(&limits)).await;
+        assert!(reply.is_ok(), "{reply:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(heard.all(), ["m1", "m1"]);
+    }
 }
