@@ -411,6 +411,12 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
         Renewed::Renewed
     );
     two.take(holder, permits(2, 3)).await;
+    // Nor does it change the last one's when its owner asks again.
+    let reply = two.would(owner(1, 3), permits(1, 3)).await;
+    assert!(
+        matches!(reply, Acquired::Busy(Busy { limit: Some(5), .. })),
+        "{reply:?}"
+    );
     two.free(other, permits(2, 5)).await;
     two.free(third, permits(1, 5)).await;
     two.free(holder, permits(2, 3)).await;
