@@ -300,6 +300,13 @@ pub(super) const OF_CONNECTION: &[Known] = &[
     ),
     (
         "driver.rs",
+        "self.alarm = None;",
+        "deleted",
+        [1, 2],
+        "an alarm that is left over rings, and the next one is set",
+    ),
+    (
+        "driver.rs",
         "if *at > next",
         "> → >=",
         [1, 1],
