@@ -239,8 +239,8 @@ pub struct Options {
     pub(crate) list: bool,
 }
 
-const USAGE: &str = "usage: mutants scripts|sql|engine|connection [--jobs N] [--only FILE[:LINE]]... \
-                     [--quick] [--found FILE] [--list]";
+const USAGE: &str = "usage: mutants scripts|sql|engine|connection [--jobs N] \
+                     [--only FILE[:LINE]]... [--quick] [--found FILE] [--list]";
 
 impl Options {
     /// Those that the program was started with.
