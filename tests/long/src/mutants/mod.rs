@@ -42,6 +42,19 @@ pub struct Mutant {
     pub(crate) what: String,
 }
 
+impl Mutant {
+    /// One that begins in the line with this index, which is `old`.
+    pub(crate) fn of(number: usize, file: &str, at: usize, old: &str, what: String) -> Self {
+        Self {
+            number,
+            file: file.to_owned(),
+            line: at + 1,
+            old: old.trim().to_owned(),
+            what,
+        }
+    }
+}
+
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

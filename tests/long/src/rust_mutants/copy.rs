@@ -105,14 +105,10 @@ impl Copy {
             for one in &file.found {
                 let number = one.place.number;
                 if self.compiling.contains(&number) {
-                    let old = lines.get(one.line - 1).ok_or("a line beyond the end")?;
-                    mutants.push(Mutant {
-                        number,
-                        file: file.name.clone(),
-                        line: one.line,
-                        old: old.trim().to_owned(),
-                        what: one.what.clone(),
-                    });
+                    let at = one.line - 1;
+                    let old = lines.get(at).ok_or("a line beyond the end")?;
+                    let mutant = Mutant::of(number, &file.name, at, old, one.what.clone());
+                    mutants.push(mutant);
                 }
             }
         }

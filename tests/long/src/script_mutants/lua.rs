@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::text_mutants::Language;
+use crate::text_mutants::{Language, other_signs};
 
 pub(super) const LUA: Language = Language {
     opens,
@@ -28,22 +28,15 @@ fn ends(lines: &[&str], at: usize) -> Range<usize> {
 
 fn others(word: &str, before: Option<&str>) -> &'static [&'static str] {
     match word {
-        "<" => &["<="],
-        "<=" => &["<"],
-        ">" => &[">="],
-        ">=" => &[">"],
         "==" => &["~="],
         "~=" => &["=="],
         "and" => &["or"],
         "or" => &["and"],
         "not" => &[""],
-        "+" => &["-"],
-        // The sign of a number can only be dropped.
-        "-" => &["+", ""],
         // The number of an argument or lock is not worth a mutant: another number names something
         // of another kind.
         "0" if before != Some("[") => &["1"],
         "1" if before != Some("[") => &["0"],
-        _ => &[],
+        _ => other_signs(word),
     }
 }

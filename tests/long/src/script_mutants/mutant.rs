@@ -4,7 +4,7 @@ use lock_testkit::{LuaScripts, RedisServer};
 
 use super::lua::LUA;
 use crate::mutants::Mutant;
-use crate::text_mutants::changes;
+use crate::text_mutants::{changes, taken};
 
 /// The mutants that Lua compiles, in the order of the files, each with the whole text of its file.
 /// The others would be found without a test.
@@ -25,21 +25,10 @@ pub(super) async fn all(scripts: &LuaScripts) -> Result<Vec<(Mutant, String)>, S
     for (file, text) in scripts.files() {
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
-            for forms in changes(&LUA, &lines, at) {
-                for change in forms {
-                    let text = change.applied(&lines);
-                    if compiles(&scripts.with(file, &text))? {
-                        let mutant = Mutant {
-                            number: mutants.len(),
-                            file: file.clone(),
-                            line: at + 1,
-                            old: lines[at].trim().to_owned(),
-                            what: change.what,
-                        };
-                        mutants.push((mutant, text));
-                        break;
-                    }
-                }
+            let takes = async |text: &str| compiles(&scripts.with(file, text));
+            for (change, text) in taken(changes(&LUA, &lines, at), &lines, takes).await? {
+                let mutant = Mutant::of(mutants.len(), file, at, lines[at], change.what);
+                mutants.push((mutant, text));
             }
         }
     }

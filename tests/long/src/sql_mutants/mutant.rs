@@ -6,7 +6,7 @@ use lock_testkit::PostgresServer;
 
 use super::sql::{SQL, unlocked};
 use crate::mutants::Mutant;
-use crate::text_mutants::changes;
+use crate::text_mutants::{changes, taken};
 
 /// A function of the migration: its name, the lines of its declaration, and those of its body.
 struct Function {
@@ -43,24 +43,13 @@ pub(super) async fn all(migration: &str) -> Result<Vec<(Mutant, String)>, String
             let own_at = at - function.lines.start;
             let mut all = changes(&SQL, own, own_at);
             all.extend(unlocked(own[own_at], own_at).map(|change| vec![change]));
-            for forms in all {
-                for change in forms {
-                    let broken = change.applied(own);
-                    if takes(&broken).await? {
-                        let (before, after) =
-                            (&lines[..function.lines.start], &lines[function.lines.end..]);
-                        let text = [&before.join("\n"), &*broken, &after.join("\n")].join("\n");
-                        let mutant = Mutant {
-                            number: mutants.len(),
-                            file: function.name.clone(),
-                            line: at + 1,
-                            old: lines[at].trim().to_owned(),
-                            what: change.what,
-                        };
-                        mutants.push((mutant, text));
-                        break;
-                    }
-                }
+            for (change, broken) in taken(all, own, takes).await? {
+                let (before, after) =
+                    (&lines[..function.lines.start], &lines[function.lines.end..]);
+                let text = [&before.join("\n"), &*broken, &after.join("\n")].join("\n");
+                let (number, old) = (mutants.len(), lines[at]);
+                let mutant = Mutant::of(number, &function.name, at, old, change.what);
+                mutants.push((mutant, text));
             }
         }
     }

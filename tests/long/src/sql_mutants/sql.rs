@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::text_mutants::{Change, Language, tokens};
+use crate::text_mutants::{Change, Language, other_signs, tokens};
 
 pub(super) const SQL: Language = Language {
     opens,
@@ -31,10 +31,6 @@ fn ends(lines: &[&str], at: usize) -> Range<usize> {
 
 fn others(word: &str, before: Option<&str>) -> &'static [&'static str] {
     match word {
-        "<" => &["<="],
-        "<=" => &["<"],
-        ">" => &[">="],
-        ">=" => &[">"],
         "=" => &["<>"],
         "<>" => &["="],
         "AND" => &["OR"],
@@ -47,13 +43,11 @@ fn others(word: &str, before: Option<&str>) -> &'static [&'static str] {
         "least" => &["greatest"],
         "min" => &["max"],
         "max" => &["min"],
-        "+" => &["-"],
-        "-" => &["+", ""],
         // Of a row that is only to be there, nothing is read.
         "0" | "1" if matches!(before, Some("SELECT" | "PERFORM")) => &[],
         "0" => &["1"],
         "1" => &["0"],
-        _ => &[],
+        _ => other_signs(word),
     }
 }
 

@@ -44,6 +44,26 @@ pub(crate) fn changes(language: &Language, lines: &[&str], at: usize) -> Vec<Vec
     changes
 }
 
+/// Of each mistake, the first form that the language takes, with the text that has it. The others
+/// would be found without a test.
+pub(crate) async fn taken(
+    mistakes: Vec<Vec<Change>>,
+    lines: &[&str],
+    mut takes: impl AsyncFnMut(&str) -> Result<bool, String>,
+) -> Result<Vec<(Change, String)>, String> {
+    let mut taken = Vec::new();
+    for forms in mistakes {
+        for change in forms {
+            let text = change.applied(lines);
+            if takes(&text).await? {
+                taken.push((change, text));
+                break;
+            }
+        }
+    }
+    Ok(taken)
+}
+
 /// The line alone, or the block that it opens, or its statement over several lines.
 fn deletions(language: &Language, lines: &[&str], at: usize) -> Vec<Change> {
     if tokens(lines[at]).is_empty() {

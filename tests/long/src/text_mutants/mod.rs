@@ -5,8 +5,22 @@ mod line;
 
 use std::ops::Range;
 
-pub(crate) use self::change::{Change, changes};
+pub(crate) use self::change::{Change, changes, taken};
 pub(crate) use self::line::tokens;
+
+/// What a sign can be instead in any language.
+pub(crate) fn other_signs(sign: &str) -> &'static [&'static str] {
+    match sign {
+        "<" => &["<="],
+        "<=" => &["<"],
+        ">" => &[">="],
+        ">=" => &[">"],
+        "+" => &["-"],
+        // The sign of a number can only be dropped.
+        "-" => &["+", ""],
+        _ => &[],
+    }
+}
 
 /// What must be known of a language to break it.
 #[derive(Clone, Copy, Debug)]
