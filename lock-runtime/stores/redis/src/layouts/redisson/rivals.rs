@@ -17,6 +17,10 @@ const HEAD_START: Duration = Duration::from_millis(6);
 const DOUBLED: u32 = 4;
 /// After the last doubling, wait this many head starts before the next one.
 const WITHOUT: u32 = 10;
+/// After so many turns of Redisson, this client has one more without a head start.
+const TURNS_PER_OURS: u32 = 3;
+/// Older turns of Redisson are not made up for.
+const TURNS_MOST: u32 = 10 * TURNS_PER_OURS;
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);
 /// How long a waiter sleeps, at most, where releases are silent.
@@ -69,6 +73,8 @@ struct Rival {
     looks: u32,
     /// When it was found to be released without a message.
     silent: Option<Instant>,
+    /// Turns of Redisson that a waiter found, and that are not made up for.
+    turns: u32,
 }
 
 impl Rivals {
@@ -129,6 +135,10 @@ impl Rivals {
         if !is_given || rival.without_until.is_some_and(|until| now < until) {
             return None;
         }
+        if rival.turns >= TURNS_PER_OURS {
+            rival.turns -= TURNS_PER_OURS;
+            return None;
+        }
         let about = HEAD_START * (1 << rival.in_vain);
         if rival.in_vain == DOUBLED {
             rival.without_until = Some(now + about * WITHOUT);
@@ -161,6 +171,9 @@ impl Rival {
         }
         let is_same = before == holder && !is_told && !look.is_of_another_hold(&earlier);
         self.looks = if is_same { self.looks + 1 } else { 0 };
+        if !is_same && matches!(holder, Holder::Foreign(_)) {
+            self.turns = (self.turns + 1).min(TURNS_MOST);
+        }
     }
 }
 
@@ -213,6 +226,28 @@ mod tests {
             None,
             "no longer expected"
         );
+    }
+
+    #[test]
+    fn turns_that_redisson_had_are_made_up_for_without_head_starts() {
+        let at_once = |turns: u64, looks: u64| {
+            let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+            let later = turns * 10;
+            rivals.note_busy(&key, JAVA, Some(look(0, 1000, None)), at(0));
+            for (turn, again) in (1..=turns).flat_map(|turn| (0..looks).map(move |it| (turn, it))) {
+                let now = turn * 10 + again;
+                let sighting = look(now, 1000, Some(turn * 10 - 1));
+                rivals.note_busy(&key, JAVA, Some(sighting), at(now));
+            }
+            rivals.note_released(&key, at(later));
+            let mut head_starts = std::iter::repeat_with(|| rivals.head_start(&key, at(later)));
+            head_starts.position(|it| it.is_some())
+        };
+        assert_eq!(at_once(2, 1), Some(0));
+        assert_eq!(at_once(3, 1), Some(1));
+        assert_eq!(at_once(7, 1), Some(2));
+        assert_eq!(at_once(7, 5), Some(2), "several looks at one hold");
+        assert_eq!(at_once(1000, 1), Some(10));
     }
 
     #[test]
