@@ -35,6 +35,8 @@ struct Kind {
     ours: Request,
     /// As many may be in at once.
     most: u32,
+    /// So many threads of Java want it, and at most so many tasks of ours.
+    on_each_side: usize,
 }
 
 /// Turns, and how often others were there.
@@ -143,7 +145,7 @@ async fn one_round<'c>(
     let mut tasks = Vec::new();
     let mut threads = Vec::new();
     for (at, kind) in kinds.iter().enumerate() {
-        for number in 0..3 {
+        for number in 0..kind.on_each_side {
             let thread = format!("t{at}{number}");
             let (java_kind, most) = (kind.java, kind.most);
             java.begin(
@@ -152,7 +154,7 @@ async fn one_round<'c>(
             );
             threads.push(thread);
         }
-        for ours in clients.clone() {
+        for ours in clients.clone().take(kind.on_each_side) {
             let (ours, key, seen) = (ours.clone(), Arc::clone(key), Arc::clone(seen));
             let counters = Arc::clone(counters);
             tasks.push(tokio::spawn(async move {
@@ -196,38 +198,47 @@ const LOCK: &[Kind] = &[Kind {
     java: "lock",
     ours: |client, key| client.lock(key).wait(LONG),
     most: 1,
+    on_each_side: 3,
 }];
 const FENCED: &[Kind] = &[Kind {
     java: "fenced",
     ours: |client, key| client.lock(key).fenced().wait(LONG),
     most: 1,
+    on_each_side: 3,
 }];
 const FAIR: &[Kind] = &[Kind {
     java: "fair",
     ours: |client, key| client.lock(key).fair().wait(LONG),
     most: 1,
+    on_each_side: 3,
 }];
 const SPIN: &[Kind] = &[Kind {
     java: "spin",
     ours: |client, key| client.lock(key).wait(LONG),
     most: 1,
+    on_each_side: 3,
 }];
+/// A reader is let in beside others though a writer waits: three that read without a pause leave
+/// the writers of Redisson itself next to no turns.
 const READ_WRITE: &[Kind] = &[
     Kind {
         java: "read",
         ours: |client, key| client.rw_lock(key).read().wait(LONG),
         most: 100,
+        on_each_side: 1,
     },
     Kind {
         java: "write",
         ours: |client, key| client.rw_lock(key).write().wait(LONG),
         most: 1,
+        on_each_side: 3,
     },
 ];
 const PERMITS: &[Kind] = &[Kind {
     java: "permit",
     ours: |client, key| client.semaphore(key, 2).permit().wait(LONG),
     most: 2,
+    on_each_side: 3,
 }];
 
 async fn with_each_version(kinds: &'static [Kind]) {
