@@ -14,7 +14,8 @@ use crate::one_or_more::OneOrMore;
 /// - While a write guard is held, no other guard of this key is.
 /// - While a read guard is held, no write guard is.
 /// - Requests are served in the order of arrival over all processes. Later readers do not overtake
-///   a writer that waits. Readers that wait next to each other enter together.
+///   a writer that waits. Readers that wait next to each other enter together. (In
+///   [Redisson's layout](crate::Layout::Redisson) there is no order, and readers do overtake.)
 /// - A reader that died keeps a writer waiting no longer than its own lease.
 ///
 /// Inside a write hold, read and write requests of the same call chain share it. Inside a read
