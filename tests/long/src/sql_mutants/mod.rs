@@ -10,6 +10,8 @@ mod survivors;
 
 use std::fs;
 
+use tempfile::TempDir;
+
 use crate::mutants::{
     Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, asked_for, print,
     repository,
@@ -43,6 +45,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         migration,
         texts,
         suite,
+        files: tempfile::tempdir().map_err(|error| error.to_string())?,
     };
     let report = crate::mutants::run(subject, mutants, reasons, options).await?;
     Ok(Some(report))
@@ -54,6 +57,8 @@ struct BrokenFunctions {
     /// For each mutant, the whole migration with the mistake.
     texts: Vec<String>,
     suite: Suite,
+    /// Of new servers, which the tests copy: one test makes them.
+    files: TempDir,
 }
 
 impl Subject for BrokenFunctions {
@@ -79,7 +84,10 @@ impl Subject for BrokenFunctions {
         let path = folder.path().join("migration.sql");
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Environment {
-            variables: vec![("LOCK_MIGRATION", path.into())],
+            variables: vec![
+                ("LOCK_MIGRATION", path.into()),
+                ("LOCK_TESTS_POSTGRES", self.files.path().into()),
+            ],
             folder: Some(folder),
         })
     }
