@@ -92,11 +92,16 @@ async fn contend(
     }
 }
 
-/// Threads of Java, and this many tasks of two clients of ours.
-async fn both_sides(kinds: &'static [Kind], version: &str, ours_at_once: usize) {
+/// For each task of ours, which of two clients it has.
+type Ours = &'static [usize];
+
+const BOTH_CLIENTS: Ours = &[0, 1, 0];
+
+/// Threads of Java, and tasks of ours.
+async fn both_sides(kinds: &'static [Kind], version: &str, ours: Ours) {
     let server = RedisServer::start().await;
     if let Some(mut java) = Java::of_version(&server, LEASE, version).await {
-        both_at(&server, &mut java, kinds, version, ours_at_once).await;
+        both_at(&server, &mut java, kinds, version, ours).await;
     }
 }
 
@@ -105,7 +110,7 @@ async fn both_at(
     java: &mut Java,
     kinds: &'static [Kind],
     version: &str,
-    ours_at_once: usize,
+    ours: Ours,
 ) {
     let key: Arc<str> = match version.starts_with("3.") {
         true => format!("{{shop}}:{}", kinds[0].java).into(),
@@ -115,11 +120,11 @@ async fn both_at(
         ["in", "writing"].map(|what| Counter::of(servers, format!("{what}:{key}")));
     let counters = Arc::new((inside.await, writing.await));
     warm_up(java, kinds, &key).await;
-    let (one, two) = (client(servers, LEASE).await, client(servers, LEASE).await);
+    let of_ours = [client(servers, LEASE).await, client(servers, LEASE).await];
     let seen = Arc::new(Seen::default());
     let (mut theirs, mut turns, mut least) = (0, 0, 0);
     for _ in 0..ROUNDS {
-        let clients = [&one, &two, &one].into_iter().take(ours_at_once);
+        let clients = ours.iter().map(|client| &of_ours[*client]);
         theirs += one_round(java, kinds, &key, clients, (&counters, &seen)).await;
         turns = seen.turns.load(Ordering::Relaxed);
         assert_eq!(seen.broken.load(Ordering::Relaxed), 0, "ours was not alone");
@@ -243,10 +248,10 @@ const PERMITS: &[Kind] = &[Kind {
 
 async fn with_each_version(kinds: &'static [Kind]) {
     match std::env::var("REDISSON_VERSION") {
-        Ok(version) => both_sides(kinds, &version, 3).await,
+        Ok(version) => both_sides(kinds, &version, BOTH_CLIENTS).await,
         Err(_) => {
             for version in VERSIONS {
-                both_sides(kinds, version, 3).await;
+                both_sides(kinds, version, BOTH_CLIENTS).await;
             }
         }
     }
@@ -260,7 +265,7 @@ async fn both_sides_exclude_each_other_by_an_r_lock() {
 /// It releases and asks again, and there is nobody of ours to hand it to.
 #[tokio::test]
 async fn a_single_task_of_ours_leaves_redisson_its_turns() {
-    both_sides(LOCK, VERSIONS[0], 1).await;
+    both_sides(LOCK, VERSIONS[0], &[0]).await;
 }
 
 #[tokio::test]
@@ -289,6 +294,12 @@ async fn both_sides_exclude_each_other_by_an_r_spin_lock() {
     with_each_version(SPIN).await;
 }
 
+/// They hand it to one another, and nobody else listens for a release.
+#[tokio::test]
+async fn tasks_of_one_client_leave_an_r_spin_lock_its_turns() {
+    both_sides(SPIN, VERSIONS[0], &[0, 0, 0]).await;
+}
+
 /// All kinds, each on the node of its slot; of the older version, in one slot by a hash tag.
 async fn in_a_cluster(version: &str) {
     let cluster = RedisCluster::start_masters().await;
@@ -296,7 +307,7 @@ async fn in_a_cluster(version: &str) {
         return;
     };
     for kinds in [LOCK, SPIN, FENCED, FAIR, READ_WRITE, PERMITS] {
-        both_at(&cluster, &mut java, kinds, version, 3).await;
+        both_at(&cluster, &mut java, kinds, version, BOTH_CLIENTS).await;
     }
 }
 

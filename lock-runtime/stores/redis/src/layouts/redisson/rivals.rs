@@ -21,6 +21,8 @@ const WITHOUT: u32 = 10;
 const TURNS_PER_OURS: u32 = 3;
 /// Older turns of Redisson are not made up for.
 const TURNS_MOST: u32 = 10 * TURNS_PER_OURS;
+/// None is left out later than this after Redisson was seen: who waits there waits little longer.
+const MADE_UP_WITHIN: Duration = Duration::from_millis(100);
 /// A hold that ended before that gives nobody a head start.
 const LATELY: Duration = Duration::from_millis(50);
 /// How long a waiter sleeps, at most, where releases are silent.
@@ -63,6 +65,10 @@ struct Rival {
     seen: Option<Instant>,
     /// When a client of this library had it, if that is the last that is known.
     ours: Option<Instant>,
+    /// For how long this library is known to have held it since Redisson had it.
+    held: Duration,
+    /// Since when a hold of this library goes on that `held` leaves out.
+    held_from: Option<Instant>,
     /// Head starts since then in which Redisson did not come.
     in_vain: u32,
     /// Until then there is none.
@@ -78,10 +84,18 @@ struct Rival {
 }
 
 impl Rivals {
+    /// Notes that this client has got the key.
+    pub(super) fn note_granted(&self, key: &LockKey, now: Instant) {
+        if let Some(rival) = self.keys.lock().get_mut(key) {
+            rival.held_from = Some(now);
+        }
+    }
+
     /// Notes that this client has released the key.
     pub(super) fn note_released(&self, key: &LockKey, now: Instant) {
         if let Some(rival) = self.keys.lock().get_mut(key) {
-            rival.ours = Some(now);
+            rival.note_ours(now);
+            rival.held_from = None;
         }
     }
 
@@ -97,7 +111,7 @@ impl Rivals {
     ) -> Option<Duration> {
         let is_foreign = matches!(holder, Holder::Foreign(_));
         let mut keys = self.keys.lock();
-        keys.sweep(|rival| rival.seen.is_some_and(|seen| seen + SEEN_FOR > now));
+        keys.sweep(|rival| rival.is_expected(now));
         let rival = match keys.get_mut(key) {
             Some(rival) => rival,
             None if is_foreign => keys.entry(key.clone()).or_default(),
@@ -105,9 +119,11 @@ impl Rivals {
         };
         if is_foreign {
             (rival.seen, rival.ours) = (Some(now), None);
+            (rival.held, rival.held_from) = (Duration::ZERO, None);
             rival.note_came();
         } else {
-            rival.ours = Some(now);
+            rival.note_ours(now);
+            rival.held_from = Some(now);
         }
         rival.note(holder, look?);
         let most = match rival.silent.is_some_and(|silent| silent + SEEN_FOR > now) {
@@ -121,21 +137,26 @@ impl Rivals {
     /// Whether Redisson was seen there lately.
     pub(super) fn are_expected(&self, key: &LockKey, now: Instant) -> bool {
         let mut keys = self.keys.lock();
-        let rival = keys.get_mut(key);
-        let seen = rival.and_then(|rival| rival.seen);
-        seen.is_some_and(|seen| seen + SEEN_FOR > now)
+        keys.get_mut(key)
+            .is_some_and(|rival| rival.is_expected(now))
     }
 
-    /// How long to let Redisson go first.
-    pub(super) fn head_start(&self, key: &LockKey, now: Instant) -> Option<Duration> {
+    /// How long to let Redisson go first. `heard` is when the last release was heard of.
+    pub(super) fn head_start(
+        &self,
+        key: &LockKey,
+        heard: Option<Instant>,
+        now: Instant,
+    ) -> Option<Duration> {
         let mut keys = self.keys.lock();
         let rival = keys.get_mut(key)?;
         let is_lately = |at: Option<Instant>, time| at.is_some_and(|at| at + time > now);
-        let is_given = is_lately(rival.ours, LATELY) && is_lately(rival.seen, SEEN_FOR);
+        let ended = rival.ours.max(rival.ours.and(heard));
+        let is_given = is_lately(ended, LATELY) && rival.is_expected(now);
         if !is_given || rival.without_until.is_some_and(|until| now < until) {
             return None;
         }
-        if rival.turns >= TURNS_PER_OURS {
+        if rival.turns >= TURNS_PER_OURS && is_lately(rival.seen, MADE_UP_WITHIN) {
             rival.turns -= TURNS_PER_OURS;
             return None;
         }
@@ -161,6 +182,18 @@ impl Rival {
         (self.in_vain, self.without_until) = (0, None);
     }
 
+    /// Notes that this library has the key, or has released it.
+    fn note_ours(&mut self, now: Instant) {
+        self.ours = Some(now);
+        self.held += self.held_from.map_or(Duration::ZERO, |from| now - from);
+    }
+
+    /// Whether Redisson was seen lately. It can't be while this library holds the key.
+    fn is_expected(&self, now: Instant) -> bool {
+        self.seen
+            .is_some_and(|seen| seen + self.held + SEEN_FOR > now)
+    }
+
     fn note(&mut self, holder: Holder, look: Sighting) {
         let Some((before, earlier)) = self.holder.replace((holder, look)) else {
             return;
@@ -171,7 +204,8 @@ impl Rival {
         }
         let is_same = before == holder && !is_told && !look.is_of_another_hold(&earlier);
         self.looks = if is_same { self.looks + 1 } else { 0 };
-        if !is_same && matches!(holder, Holder::Foreign(_)) {
+        // The lease's end alone proves no other turn: a renewal moves it, too.
+        if (before != holder || is_told) && matches!(holder, Holder::Foreign(_)) {
             self.turns = (self.turns + 1).min(TURNS_MOST);
         }
     }
@@ -179,6 +213,8 @@ impl Rival {
 
 #[cfg(test)]
 mod tests {
+    use lock_store::{ClientId, Owner};
+
     use super::*;
 
     fn at(millis: u64) -> Instant {
@@ -195,18 +231,26 @@ mod tests {
 
     const JAVA: Holder = Holder::Foreign(1);
     const OTHER: Holder = Holder::Foreign(2);
+    const OURS: Holder = Holder::Owner(Owner {
+        client: ClientId(1),
+        request: 1,
+    });
 
     #[test]
     fn a_head_start_doubles_until_redisson_comes() {
         let (rivals, key) = (Rivals::default(), LockKey::from("k"));
-        assert_eq!(rivals.head_start(&key, at(0)), None);
+        assert_eq!(rivals.head_start(&key, None, at(0)), None);
         rivals.note_busy(&key, JAVA, None, at(0));
-        assert_eq!(rivals.head_start(&key, at(1)), None, "it has just had it");
+        assert_eq!(
+            rivals.head_start(&key, None, at(1)),
+            None,
+            "it has just had it"
+        );
         rivals.note_released(&key, at(10));
         for came in [true, false] {
             for doubled in 0..=DOUBLED {
                 let about = HEAD_START * (1 << doubled);
-                let head_start = rivals.head_start(&key, at(10));
+                let head_start = rivals.head_start(&key, None, at(10));
                 assert!(head_start.is_some_and(|it| it >= about / 2 && it < about * 3 / 2));
                 if came && doubled == DOUBLED - 1 {
                     rivals.note_came(&key);
@@ -214,15 +258,19 @@ mod tests {
                 }
             }
         }
-        assert_eq!(rivals.head_start(&key, at(10)), None, "it does not come");
+        assert_eq!(
+            rivals.head_start(&key, None, at(10)),
+            None,
+            "it does not come"
+        );
         rivals.note_released(&key, at(1000));
         let longest = HEAD_START * (1 << DOUBLED);
-        let head_start = rivals.head_start(&key, at(1000));
+        let head_start = rivals.head_start(&key, None, at(1000));
         assert!(head_start.is_some_and(|it| it >= longest / 2));
-        assert_eq!(rivals.head_start(&key, at(1000)), None);
+        assert_eq!(rivals.head_start(&key, None, at(1000)), None);
         rivals.note_released(&key, at(10_001));
         assert_eq!(
-            rivals.head_start(&key, at(10_001)),
+            rivals.head_start(&key, None, at(10_001)),
             None,
             "no longer expected"
         );
@@ -230,24 +278,59 @@ mod tests {
 
     #[test]
     fn turns_that_redisson_had_are_made_up_for_without_head_starts() {
-        let at_once = |turns: u64, looks: u64| {
+        // After that many turns, each found that often, with so much added to the end each time, how
+        // many head starts are left out that late.
+        let left_out = |turns: u64, looks: u64, added: u64, holder: Holder, later: u64| {
             let (rivals, key) = (Rivals::default(), LockKey::from("k"));
-            let later = turns * 10;
             rivals.note_busy(&key, JAVA, Some(look(0, 1000, None)), at(0));
-            for (turn, again) in (1..=turns).flat_map(|turn| (0..looks).map(move |it| (turn, it))) {
-                let now = turn * 10 + again;
-                let sighting = look(now, 1000, Some(turn * 10 - 1));
-                rivals.note_busy(&key, JAVA, Some(sighting), at(now));
+            for look_no in 0..turns * looks {
+                let turn = 1 + look_no / looks;
+                let now = turn * 10 + look_no % looks;
+                let found = look(now, 1000 + look_no * added, Some(turn * 10 - 1));
+                rivals.note_busy(&key, holder, Some(found), at(now));
             }
-            rivals.note_released(&key, at(later));
-            let mut head_starts = std::iter::repeat_with(|| rivals.head_start(&key, at(later)));
-            head_starts.position(|it| it.is_some())
+            let now = at(turns * 10 + later);
+            rivals.note_busy(&key, JAVA, None, at(turns * 10));
+            rivals.note_released(&key, now);
+            (0..20).position(|_| rivals.head_start(&key, None, now).is_some())
         };
-        assert_eq!(at_once(2, 1), Some(0));
-        assert_eq!(at_once(3, 1), Some(1));
-        assert_eq!(at_once(7, 1), Some(2));
-        assert_eq!(at_once(7, 5), Some(2), "several looks at one hold");
-        assert_eq!(at_once(1000, 1), Some(10));
+        assert_eq!(left_out(2, 1, 0, JAVA, 5), Some(0));
+        assert_eq!(left_out(3, 1, 0, JAVA, 5), Some(1));
+        assert_eq!(left_out(7, 1, 0, JAVA, 5), Some(2));
+        assert_eq!(left_out(1000, 1, 0, JAVA, 5), Some(10));
+        assert_eq!(left_out(7, 5, 0, JAVA, 5), Some(2), "looks at one hold");
+        assert_eq!(left_out(1, 30, 10_000, JAVA, 5), Some(0), "renewals");
+        assert_eq!(left_out(7, 1, 0, OURS, 5), Some(0), "turns of this library");
+        assert_eq!(left_out(7, 1, 0, JAVA, 200), Some(0), "a long hold of ours");
+    }
+
+    #[test]
+    fn redisson_is_expected_behind_a_hold_of_ours_however_long_that_was() {
+        for by_looks in [false, true] {
+            let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+            rivals.note_busy(&key, JAVA, None, at(0));
+            rivals.note_granted(&key, at(5));
+            for second in (1..60).filter(|_| by_looks) {
+                rivals.note_busy(&key, OURS, None, at(second * 1000));
+            }
+            rivals.note_released(&key, at(60_000));
+            assert!(rivals.head_start(&key, None, at(60_001)).is_some());
+            assert!(rivals.are_expected(&key, at(69_900)));
+            assert!(!rivals.are_expected(&key, at(70_001)), "nobody had it");
+        }
+    }
+
+    #[test]
+    fn a_release_that_is_heard_of_is_one_of_this_library_if_it_was_the_holder() {
+        let is_given = |holder, heard| {
+            let (rivals, key) = (Rivals::default(), LockKey::from("k"));
+            rivals.note_busy(&key, JAVA, None, at(0));
+            rivals.note_busy(&key, holder, None, at(10));
+            rivals.head_start(&key, heard, at(100)).is_some()
+        };
+        assert!(is_given(OURS, Some(at(99))));
+        assert!(!is_given(OURS, None));
+        assert!(!is_given(JAVA, Some(at(99))));
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl RedissonStore {
         until: Instant,
     ) -> bool {
         let key = &request.claim.key;
-        let Some(head_start) = self.rivals.head_start(key, now) else {
+        let heard = self.channels.heard(channel);
+        let Some(head_start) = self.rivals.head_start(key, heard, now) else {
             return false;
         };
         let others = self
@@ -165,7 +166,11 @@ impl RedissonStore {
             command.arg(if request.tokens > 0 { "1" } else { "" });
             command.arg(names.channel());
             command.arg(request.instead_of.map_or(String::new(), names::field));
-            command.arg(u8::from(joins && !request.fair));
+            // A client that sleeps between its tries does not listen: any listener of ours is enough.
+            let expects = self
+                .rivals
+                .are_expected(&request.claim.key, self.store.clock.now());
+            command.arg(u8::from(joins && !request.fair && !expects));
             command.arg(match (request.fair, joins) {
                 (false, _) => "",
                 (true, false) => "try",
@@ -201,6 +206,8 @@ impl RedissonStore {
         let mut reply = reply.into_iter();
         let mut next = || reply.next().unwrap_or(Value::Nil);
         if next() == Value::Int(1) {
+            let now = self.store.clock.now();
+            self.rivals.note_granted(&request.claim.key, now);
             let token = text(next()).parse().ok();
             let token = token.filter(|token| FencingToken::is_valid(*token));
             return Acquired::granted(token);
