@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn turns_that_redisson_had_are_made_up_for_without_head_starts() {
-        // After that many turns, each found that often, with so much added to the end each time, how
+        // After that many turns, each found that often, the end later by so much each time: how
         // many head starts are left out that late.
         let left_out = |turns: u64, looks: u64, added: u64, holder: Holder, later: u64| {
             let (rivals, key) = (Rivals::default(), LockKey::from("k"));

@@ -155,6 +155,7 @@ impl RedissonStore {
 
     fn build_lock_request(&self, request: &Acquire, names: &RedissonNames, field: &str) -> Request {
         let joins = request.queue == Queue::Join;
+        let now = self.store.clock.now();
         let keys = [
             &*names.key,
             &names.counter(),
@@ -166,10 +167,8 @@ impl RedissonStore {
             command.arg(if request.tokens > 0 { "1" } else { "" });
             command.arg(names.channel());
             command.arg(request.instead_of.map_or(String::new(), names::field));
-            // A client that sleeps between its tries does not listen: any listener of ours is enough.
-            let expects = self
-                .rivals
-                .are_expected(&request.claim.key, self.store.clock.now());
+            // A client that sleeps between its tries does not listen: a listener of ours is enough.
+            let expects = self.rivals.are_expected(&request.claim.key, now);
             command.arg(u8::from(joins && !request.fair && !expects));
             command.arg(match (request.fair, joins) {
                 (false, _) => "",
