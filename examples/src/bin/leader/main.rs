@@ -37,7 +37,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
             Ok(ExitCode::SUCCESS)
         }
         None => {
-            let redis = redis::Server::start().await?;
+            let redis = redis::Server::start("").await?;
             trials::run(&redis.socket()).await
         }
     }

@@ -38,7 +38,10 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     }
     let own = match &args.url {
         Some(_) => None,
-        None => Some(redis::Server::start().await?),
+        None => {
+            let otherwise = ", or name one that runs with --url redis://host:port/";
+            Some(redis::Server::start(otherwise).await?)
+        }
     };
     let url = own.as_ref().map(redis::Server::url).or(args.url.clone());
     let nights = processes::run(&args, &url.unwrap_or_default()).await?;

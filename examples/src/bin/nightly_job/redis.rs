@@ -20,8 +20,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Returns when the server answers.
-    pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
+    /// Returns when the server answers. `otherwise` says what to do without the program.
+    pub(crate) async fn start(otherwise: &str) -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let started = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--appendonly", "no"])
@@ -32,10 +32,10 @@ impl Server {
             .stdout(Stdio::null())
             .spawn();
         let process = started.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "there is no redis-server here to start: install one \
-                                    (apt-get install redis-server, brew install redis), \
-                                    or name one that runs with --url redis://host:port/"
-                .to_owned(),
+            ErrorKind::NotFound => format!(
+                "there is no redis-server here to start: install one (apt-get install \
+                 redis-server, brew install redis){otherwise}"
+            ),
             _ => format!("redis-server does not start: {error}"),
         })?;
         let mut server = Self { process, folder };
