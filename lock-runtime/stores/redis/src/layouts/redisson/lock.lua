@@ -1,7 +1,7 @@
 -- Takes a lock as RLock, RFencedLock and RSpinLock keep it, or RFairLock with its queue.
 -- KEYS: lock, token counter, queue, its timeouts. ARGV: field, lease ms, '1' for a token, channel,
--- field that ends first or '', how many of this client listen on the channel, '' or for a fair lock
--- 'try' or 'join', the head of the queue that nobody hears for or ''.
+-- field that ends first or '' (then others go first if more than the next number hear of it), that
+-- number, '' or for a fair lock 'try' or 'join', the head of the queue that nobody hears for or ''.
 -- Reply: {1, token or ''}; or {0, PTTL, holder or '', 1 if queued or 2 to let others go first, head
 -- of the queue that nobody hears for}.
 local lock, counter, queue, timeouts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

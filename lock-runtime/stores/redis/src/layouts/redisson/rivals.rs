@@ -1,8 +1,9 @@
 //! [`Rivals`]: which keys Redisson takes beside us, so that both sides have their turns.
 //!
 //! Everybody who waits is told at once that a lock is free, and who asks first gets it. A Java
-//! client takes some milliseconds for that, and would come too late again and again. And an
-//! `RSpinLock` tells nobody at all.
+//! client takes some milliseconds for that, and would come too late again and again. So behind a
+//! hold of this library, Redisson has a head start. One that is fast has several turns in it, which
+//! are made up for: some head starts are left out. And an `RSpinLock` tells nobody at all.
 
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ struct Rival {
     held: Duration,
     /// Since when a hold of this library goes on that `held` leaves out.
     held_from: Option<Instant>,
-    /// Head starts since then in which Redisson did not come.
+    /// Head starts since Redisson was seen in which it did not come.
     in_vain: u32,
     /// Until then there is none.
     without_until: Option<Instant>,
