@@ -103,8 +103,9 @@ async fn without_a_majority_holds_end_and_nothing_is_granted_until_it_is_back() 
         matches!(refused, Err(LockError::Unavailable { .. })),
         "{refused:?}"
     );
-    servers.restart_member(first).await;
-    servers.restart_member(second).await;
+    servers.spawn_member(first);
+    servers.spawn_member(second);
+    servers.until_serving().await;
     drop(guard);
     let again = a.lock("k").acquire().await.unwrap();
     assert!(again.is_held());
