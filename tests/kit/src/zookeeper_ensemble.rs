@@ -114,9 +114,10 @@ impl Member {
         fs::create_dir_all(&data).expect("the folder is this user's");
         fs::write(data.join("myid"), number.to_string()).expect("its number");
         let text = format!(
-            "tickTime={TICK}\ninitLimit={AGREEMENT}\nsyncLimit={patience}\ndataDir={}\nclientPort={}\n\
-             clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n\
-             maxSessionTimeout=120000\n4lw.commands.whitelist=srvr\n{peers}{more}",
+            "tickTime={TICK}\ninitLimit={AGREEMENT}\nsyncLimit={patience}\ndataDir={}\n\
+             clientPort={}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
+             maxClientCnxns=0\nmaxSessionTimeout=120000\n\
+             4lw.commands.whitelist=srvr\n{peers}{more}",
             data.display(),
             self.client.number()
         );
