@@ -98,6 +98,10 @@ pub fn hand_over<R: LockRecord>(record: &mut R, me: Option<&Acquire>) -> Result<
             Turn::Suspended => record.suspend(&place)?,
             Turn::Ended => record.remove(&place)?,
             Turn::Served => {
+                // Set while the lock was free. Whoever waits learns of it when it asks again.
+                if record.is_latch()? {
+                    return Ok(false);
+                }
                 record.remove(&place)?;
                 let token = enter(record, &waiting, waiting.first_lease)?;
                 record.notify(&place, token);

@@ -379,6 +379,12 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
+        -- Set while the lock was free. Whoever waits learns of it when it asks again.
+        IF given = 0
+           AND EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t) THEN
+            turn := 0;
+            RETURN;
+        END IF;
         IF NOT lock_store.may_change(n) THEN
             turn := 2;
             RETURN;

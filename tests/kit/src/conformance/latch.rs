@@ -402,6 +402,7 @@ async fn a_lock_is_no_latch_and_a_latch_is_no_lock(store: Backend) {
         conflict(client.lock("k").acquire().await.map(drop));
         conflict(client.lock("k").fenced().acquire().await.map(drop));
         conflict(client.lock("k").fair().acquire().await.map(drop));
+        conflict(client.multi_lock(["a", "k"]).acquire().await.map(drop));
         conflict(client.inspect("k").await.map(drop));
         conflict(client.force_release("k").await.map(drop));
         let busy = client.lock("k").try_acquire().await;

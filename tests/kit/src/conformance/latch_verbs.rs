@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Backend, Heard, LatchRequest, LatchVerb, Latched, eventually, wall_micros};
-use lock_store::{ClientId, Clock, Instant, LatchState, Listener, Owner, Store};
+use lock_store::{
+    Acquire, Acquired, Claim, ClientId, Clock, Instant, LatchState, Listener, Owner, Queue,
+    Release, Store,
+};
 
 super::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -17,6 +20,7 @@ super::on_every_store!(
     a_place_that_was_left_gets_no_message,
     a_place_is_not_taken_at_an_open_latch,
     opening_takes_out_every_place_also_of_clients_that_are_gone,
+    a_lock_is_not_handed_over_beside_a_latch,
 );
 
 /// Clients of one store, and what each hears.
@@ -79,6 +83,15 @@ impl Clients {
             Latched::Is(latch) => latch,
             other => panic!("{other:?}"),
         }
+    }
+
+    async fn acquire(&self, request: Acquire) -> Acquired {
+        let at = usize::try_from(request.claim.owner.client.0 - 1).unwrap();
+        if self.subscribes_later && request.queue == Queue::Join {
+            self.heard[at].until_hearing().await;
+        }
+        let by = Instant::now() + Duration::from_secs(10);
+        self.stores[at].acquire(request, by).await.unwrap().value
     }
 
     fn heard(&self, client: usize) -> Vec<(Owner, Option<u64>)> {
@@ -257,4 +270,52 @@ async fn opening_takes_out_every_place_also_of_clients_that_are_gone(store: Back
     eventually("the other is told", async || clients.heard(1).len() == 1).await;
     assert_eq!(store.leftovers().await, 1, "the latch itself");
     assert!(clients.heard(2).is_empty());
+}
+
+/// It was set when the lease had ended. Those who wait for the lock learn of it when they ask.
+async fn a_lock_is_not_handed_over_beside_a_latch(store: Backend) {
+    let clients = Clients::new(&store);
+    let lock = |owner, lease| {
+        let mut request = Acquire::new(Claim::new("k".into(), owner, None), lease);
+        request.first_lease = TTL;
+        request.queue = Queue::Join;
+        request
+    };
+    let brief = lock(owner(1, 1), Duration::from_millis(250));
+    let waiters = [lock(owner(2, 1), TTL), lock(owner(2, 2), TTL)];
+    let end = |request: &Acquire| Release::new(request.claim.clone(), Duration::ZERO);
+    let by = || Instant::now() + Duration::from_secs(10);
+    eventually("both wait before the lease ends", async || {
+        clients.acquire(brief.clone()).await;
+        for waiter in &waiters {
+            if matches!(clients.acquire(waiter.clone()).await, Acquired::Granted(_)) {
+                let released = clients.stores[1].release(vec![end(waiter)], by()).await;
+                released.unwrap();
+                return false;
+            }
+        }
+        clients.heard(2).is_empty()
+    })
+    .await;
+    eventually("the lease ends", async || {
+        clients.ask(owner(1, 2), set(1)).await == Latched::Set(true)
+    })
+    .await;
+    let released = clients.stores[0].release(vec![end(&brief)], by()).await;
+    released.unwrap();
+    for waiter in waiters {
+        let reply = clients.acquire(waiter.clone()).await;
+        assert_eq!(reply, Acquired::Conflict);
+        clients.stores[1].abandon(waiter, by()).await.unwrap();
+    }
+    // The only message: others would have come before it.
+    let told = owner(2, 3);
+    clients.ask(told, LatchVerb::Wait).await;
+    clients.ask(owner(1, 3), LatchVerb::CountDown).await;
+    eventually("it hears that the latch has opened", async || {
+        !clients.heard(2).is_empty()
+    })
+    .await;
+    let heard: Vec<Owner> = clients.heard(2).iter().map(|(owner, _)| *owner).collect();
+    assert_eq!(heard, [told]);
 }
