@@ -266,8 +266,7 @@ DECLARE
     minted bigint;
 BEGIN
     UPDATE lock_store.hold SET last = tokens - 1 + greatest(
-        last + 1, lock_store.micros(t),
-        CASE WHEN last = 0 THEN (SELECT floor + 1 FROM lock_store.meta) ELSE 0 END
+        last + 1, lock_store.micros(t), (SELECT floor + 1 FROM lock_store.meta)
     ) WHERE name = n RETURNING last INTO minted;
     RETURN minted;
 END $$;
@@ -325,7 +324,7 @@ END $$;
 
 -- Gives what is free to the first places, and leaves it to them to go on after some: a commit with
 -- hundreds of grants takes too long. Stops at the place of `me`: 1 there and at the end of the
--- queue, 0 before, 2 at an open `lock_check`.
+-- queue, 2 at an open `lock_check`, else NULL.
 CREATE OR REPLACE FUNCTION lock_store.hand_over(
     n bytea, me bytea, t timestamptz,
     INOUT told bytea[], INOUT tokens bigint[], OUT turn integer
@@ -339,7 +338,6 @@ BEGIN
     LOOP
         SELECT * INTO h FROM lock_store.hold WHERE name = n;
         IF given = 64 OR h.owner IS NOT NULL AND h.ends > t THEN
-            turn := 0;
             RETURN;
         END IF;
         SELECT * INTO q FROM lock_store.place
@@ -375,14 +373,12 @@ BEGIN
                 CONTINUE;
             END IF;
             IF used + q.permits > q.capacity THEN
-                turn := 0;
                 RETURN;
             END IF;
         END IF;
         -- Set while the lock was free. Whoever waits learns of it when it asks again.
         IF given = 0
            AND EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t) THEN
-            turn := 0;
             RETURN;
         END IF;
         IF NOT lock_store.may_change(n) THEN
@@ -408,9 +404,6 @@ DECLARE
 BEGIN
     IF NOT rest THEN
         DELETE FROM lock_store.hold WHERE name = n AND owner IS NULL AND last = 0;
-        IF FOUND THEN
-            RETURN;
-        END IF;
     END IF;
     UPDATE lock_store.hold SET special = rest WHERE name = n AND special <> rest;
 END $$;
@@ -534,7 +527,6 @@ DECLARE
     t timestamptz := clock_timestamp();
     limit_at timestamptz := 'epoch'::timestamptz + span(deadline);
     h hold;
-    found_row boolean;
     minted bigint := 0;
     used bigint;
     mine boolean;
@@ -544,14 +536,10 @@ BEGIN
     queued := false;
     PERFORM expect_in_time(limit_at);
     SELECT * INTO h FROM hold WHERE name = n;
-    found_row := FOUND;
     IF p IS NULL AND instead_of IS NULL AND NOT coalesce(h.special, false) THEN
         IF h.owner IS NULL THEN
             IF fences > 0 THEN
-                minted := fences - 1 + greatest(
-                    h.last + 1, micros(t),
-                    CASE WHEN found_row THEN 0 ELSE (SELECT floor + 1 FROM meta) END
-                );
+                minted := fences - 1 + greatest(micros(t), (SELECT floor + 1 FROM meta));
             END IF;
             INSERT INTO hold AS old (name, owner, ends, last, token)
             VALUES (n, o, t + span(lease), minted, nullif(minted, 0))
@@ -585,7 +573,6 @@ BEGIN
         SELECT * INTO remaining, holder FROM first_end(h, n, t);
         RETURN;
     END IF;
-    queued := false;
 
     h := head(n);
     t := clock_timestamp();
@@ -611,7 +598,7 @@ BEGIN
     mine := has(h, n, o, p, c, t);
     IF h.owner IS NULL OR h.ends <= t THEN
         SELECT sum(permits) INTO used FROM share WHERE name = n;
-        IF used IS NOT NULL AND h.capacity <> coalesce(c, 1) THEN
+        IF used IS NOT NULL AND h.capacity <> c THEN
             lim := h.capacity;
         END IF;
     END IF;
@@ -636,8 +623,7 @@ BEGIN
                     code := 2;
                 END IF;
             END IF;
-            IF code = 0 AND turn = 1 AND (h.owner IS NULL OR h.ends <= t)
-               AND (used IS NULL OR used + p <= c) THEN
+            IF code = 0 AND turn = 1 AND (used IS NULL OR used + p <= c) THEN
                 mine := may_change(n);
                 turn := CASE WHEN mine THEN 1 ELSE 2 END;
             END IF;
@@ -656,7 +642,6 @@ BEGIN
         token := enter(n, o, p, c, t + span(lease), fences, t);
         -- A hand-over may have stopped here, or left it to this one to go on.
         IF queued OR (p IS NOT NULL AND EXISTS (SELECT 1 FROM place WHERE name = n)) THEN
-            queued := false;
             SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
         END IF;
         PERFORM tidy(n, t);
@@ -705,7 +690,6 @@ BEGIN
         h := head(names[i]);
     END LOOP;
     t := clock_timestamp();
-    PERFORM expect_in_time(limit_at);
     FOR i IN 1 .. cardinality(names) LOOP
         IF EXISTS (SELECT 1 FROM latch WHERE name = names[i] AND ends > t) THEN
             failed := i;
