@@ -55,6 +55,10 @@ pub trait Ages {
     fn subscribes_later(&self) -> bool {
         false
     }
+    /// From which the tokens of each key are counted one by one, if it is later than any clock.
+    fn tokens_after(&self) -> Option<u64> {
+        None
+    }
 }
 
 struct Both<'e> {
@@ -70,7 +74,8 @@ struct Both<'e> {
 
 impl<'e> Both<'e> {
     fn new(real: &'e Runtime, engine: &'e dyn Ages) -> Self {
-        let under_test = Side::new(|id, listener| {
+        let tokens_after = engine.tokens_after();
+        let under_test = Side::new(tokens_after, |id, listener| {
             let _entered = real.enter();
             engine.store(id, listener, Clock::new(real.handle().clone()))
         });
@@ -84,7 +89,8 @@ impl<'e> Both<'e> {
             engine.goes_on_after_shares(),
             engine.remembers_suspensions(),
         );
-        let rules = Side::new(|id, listener| listed.connect(id, listener));
+        let tokens_after = tokens_after.and(Some(0));
+        let rules = Side::new(tokens_after, |id, listener| listed.connect(id, listener));
         Self {
             real,
             engine,
@@ -225,10 +231,18 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
             1 => requests[at] = fresh(&mut random),
             _ => {
                 let verb = verb(&mut random, &mut requests[at]);
-                let other = random.below(requests.len());
-                let other = requests[other].acquire.claim.owner;
-                requests[at].acquire.instead_of = (random.below(4) == 0).then_some(other);
+                let other = requests[random.below(requests.len())].clone();
+                let instead_of = (random.below(4) == 0).then_some(other.acquire.claim.owner);
+                requests[at].acquire.instead_of = instead_of;
+                let claims = requests[at].claims;
+                // What it does not have, for the most part.
+                if matches!(verb, Verb::Renew(_) | Verb::Release(_) | Verb::Fence)
+                    && random.below(10) == 0
+                {
+                    requests[at].claims = other.claims;
+                }
                 let reply = both.compare(&requests[at], &verb);
+                requests[at].claims = claims;
                 if let Verb::Shrink(permits) = verb
                     && reply == "Released"
                 {

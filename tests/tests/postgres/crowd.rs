@@ -17,7 +17,7 @@ const AT_THE_ROW: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE usename = 'app' AND wait_event_type = 'Lock'";
 
 /// A session that has the row of the key `k`, as a request of a crowd.
-async fn row_of_k(server: &PostgresServer) -> Client {
+pub(crate) async fn row_of_k(server: &PostgresServer) -> Client {
     let session = server.session().await;
     session.batch_execute("BEGIN").await.unwrap();
     let row = "SELECT 1 FROM lock_store.hold WHERE name = 'lock:k' FOR NO KEY UPDATE";

@@ -8,9 +8,16 @@ use lock_testkit::{Asks, PostgresServer, StoreUnderTest};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
+/// In 2096.
+const TOKENS_AFTER: u64 = 4_000_000_000_000_000;
+
 /// Nothing is swept meanwhile.
-const EMPTY: &str = "UPDATE lock_store.meta SET keeps = '1 year';
-    TRUNCATE lock_store.hold, lock_store.share, lock_store.place";
+fn empty() -> String {
+    format!(
+        "UPDATE lock_store.meta SET keeps = '1 year', floor = {TOKENS_AFTER};
+         TRUNCATE lock_store.hold, lock_store.share, lock_store.place"
+    )
+}
 
 struct Aged {
     server: Arc<PostgresServer>,
@@ -50,6 +57,10 @@ impl Ages for Aged {
     fn subscribes_later(&self) -> bool {
         true
     }
+
+    fn tokens_after(&self) -> Option<u64> {
+        Some(TOKENS_AFTER)
+    }
 }
 
 #[test]
@@ -59,7 +70,7 @@ fn the_functions_give_the_replies_of_the_rules() {
         let start = async || Arc::new(PostgresServer::start().await);
         let server = Arc::clone(server.get_or_init(start).await);
         let session = server.session().await;
-        session.batch_execute(EMPTY).await.unwrap();
+        session.batch_execute(&empty()).await.unwrap();
         Aged { server, session }
     });
 }

@@ -1,5 +1,6 @@
 //! The functions for the common case: what others do meanwhile, and which commits are waited for.
 
+use lock_runtime::LockError;
 use lock_testkit::{PostgresServer, eventually};
 use tokio_postgres::{Client, NoTls};
 
@@ -82,6 +83,51 @@ async fn of_two_that_take_a_lock_at_once_one_gets_it() {
     }
 }
 
+/// The row is there, and free. What the other has made of it counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_take_a_free_row_at_once_one_gets_it() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let other = owner(7);
+    let acquire = |of: &str, tokens: u32| {
+        format!(
+            "SELECT lock_store.acquire('lock:k', {other}, {of}, 30000000, 30000000, NULL,
+                {tokens}, 0, NULL, {DEADLINE})::text"
+        )
+    };
+    let release = format!("SELECT lock_store.release('lock:k', {other}, NULL, NULL, 0)::text");
+    for (sql, then, is_free) in [
+        (acquire("NULL, NULL", 0), "SELECT", false),
+        (acquire("1, 2", 0), "SELECT", false),
+        (acquire("NULL, NULL", 1_000_000_000), release.as_str(), true),
+    ] {
+        server
+            .run(
+                "DELETE FROM lock_store.share; DELETE FROM lock_store.hold;
+                INSERT INTO lock_store.hold (name, last) VALUES ('lock:k', 7)",
+            )
+            .await;
+        let session = open(&server, &sql).await;
+        session.batch_execute(then).await.unwrap();
+        let lock = client.lock("k").fenced();
+        let tries = tokio::spawn(async move { lock.try_acquire().await });
+        await_row_lock(&server).await;
+        session.batch_execute("COMMIT").await.unwrap();
+        let last = "SELECT last FROM lock_store.hold";
+        let last: i64 = session.query_one(last, &[]).await.unwrap().get(0);
+        match tries.await.unwrap() {
+            Ok(Some(guard)) if is_free => {
+                let token = u64::from(guard.fencing_token().unwrap());
+                assert!(token > last.cast_unsigned() - 1, "{token}");
+                assert!(token > 1_000_000_000 + lock_store::wall_micros() - 60_000_000);
+                guard.release().await.unwrap();
+            }
+            Ok(None) | Err(LockError::KeyConflict { .. }) if !is_free => {}
+            got => panic!("{sql}: {got:?}"),
+        }
+    }
+}
+
 /// What a statement is told that waits for this session's rows for longer than 0.3 s.
 async fn past_its_deadline(server: &PostgresServer, session: Client, tries: String) -> String {
     let (late, driver) = tokio_postgres::connect(&server.app_url(), NoTls)
@@ -140,26 +186,39 @@ async fn an_acquire_that_waited_for_a_share_past_its_deadline_takes_nothing() {
             owner(by)
         )
     };
-    server.run(&acquire(1, "1, 2147483647", 0, DEADLINE)).await;
-    server
-        .run("UPDATE lock_store.share SET ends = '-infinity'")
-        .await;
+    let reader = |by: u8| acquire(by, "1, 2147483647", 0, DEADLINE);
+    let end = format!(
+        "UPDATE lock_store.share SET ends = '-infinity' WHERE owner = {}",
+        owner(1)
+    );
     let soon = format!("{now} + 300000");
-    for tries in [
-        // One that takes the lock, one that waits for a place, and one that takes several.
-        acquire(2, "NULL, NULL", 0, &soon),
-        acquire(3, "NULL, NULL", 2, &soon),
-        format!(
-            "SELECT code::text FROM lock_store.acquire_all(ARRAY['lock:k'::bytea], ARRAY[{}], \
-             ARRAY[30000000::bigint], ARRAY[0], ARRAY[true], {soon})",
-            owner(4)
+    for (others, tries) in [
+        // One that takes the lock, one that takes several, and one that takes a place.
+        (reader(1), acquire(2, "NULL, NULL", 0, &soon)),
+        (
+            reader(1),
+            format!(
+                "SELECT code::text FROM lock_store.acquire_all(ARRAY['lock:k'::bytea], \
+                 ARRAY[{}], ARRAY[30000000::bigint], ARRAY[0], ARRAY[true], {soon})",
+                owner(3)
+            ),
+        ),
+        (
+            format!("{}; {}", reader(1), reader(4)),
+            acquire(5, "2147483647, 2147483647", 2, &soon),
         ),
     ] {
-        let session = open(&server, "SELECT 1 FROM lock_store.share FOR UPDATE").await;
+        server.run(&format!("{others}; {end}")).await;
+        let row = format!(
+            "SELECT 1 FROM lock_store.share WHERE owner = {} FOR UPDATE",
+            owner(1)
+        );
+        let session = open(&server, &row).await;
         let refused = past_its_deadline(&server, session, tries.clone()).await;
         assert_eq!(refused, "LK001", "{tries}");
-        let held = "SELECT count(*) FROM lock_store.hold WHERE owner IS NOT NULL";
-        assert_eq!(server.number(held).await, 0, "{tries}");
+        let taken = "SELECT (SELECT count(*) FROM lock_store.hold WHERE owner IS NOT NULL)
+            + (SELECT count(*) FROM lock_store.place)";
+        assert_eq!(server.number(taken).await, 0, "{tries}");
     }
 }
 

@@ -12,6 +12,7 @@ mod credentials;
 mod crowd;
 mod drift;
 mod first;
+mod functions;
 mod growth;
 mod hosts;
 mod keyed_pooler;

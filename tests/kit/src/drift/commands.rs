@@ -29,10 +29,14 @@ pub(super) struct Side {
     pub(super) stores: [Arc<dyn Store>; 2],
     heard: [Arc<Heard>; 2],
     last_token: HashMap<String, u64>,
+    tokens_after: Option<u64>,
 }
 
 impl Side {
-    pub(super) fn new(open: impl Fn(ClientId, &Arc<dyn Listener>) -> Arc<dyn Store>) -> Self {
+    pub(super) fn new(
+        tokens_after: Option<u64>,
+        open: impl Fn(ClientId, &Arc<dyn Listener>) -> Arc<dyn Store>,
+    ) -> Self {
         let heard = [Arc::<Heard>::default(), Arc::default()];
         let store = |number: usize| {
             let listener: Arc<dyn Listener> = heard[number].clone();
@@ -42,6 +46,7 @@ impl Side {
             stores: [store(0), store(1)],
             heard: heard.clone(),
             last_token: HashMap::new(),
+            tokens_after,
         }
     }
 
@@ -51,20 +56,25 @@ impl Side {
         }
     }
 
-    pub(super) fn heard(&self) -> [Vec<(Owner, bool)>; 2] {
+    pub(super) fn heard(&self) -> [Vec<(Owner, Option<u64>)>; 2] {
         let told = |heard: &Arc<Heard>| {
             let heard = heard.0.lock().unwrap();
-            heard.iter().map(|(o, t)| (*o, t.is_some())).collect()
+            heard.iter().map(|(o, t)| (*o, self.counted(*t))).collect()
         };
         [told(&self.heard[0]), told(&self.heard[1])]
     }
 
-    fn note_token(&mut self, key: &str, token: Option<u64>) -> bool {
+    fn note_token(&mut self, key: &str, token: Option<u64>) -> Option<u64> {
         if let Some(token) = token {
             let last = self.last_token.insert(key.to_owned(), token);
             assert!(last < Some(token), "{token} after {last:?}");
         }
-        token.is_some()
+        self.counted(token)
+    }
+
+    /// A token as both sides name it: its number, or 0 if only that there is one is the same.
+    fn counted(&self, token: Option<u64>) -> Option<u64> {
+        token.map(|token| self.tokens_after.map_or(0, |after| token - after))
     }
 }
 
@@ -116,7 +126,7 @@ pub(super) async fn run(side: &mut Side, request: &Request, verb: &Verb, forgets
             match store.acquire(acquire, by()).await.unwrap().value {
                 Acquired::Granted(Granted { token, limit, .. }) => {
                     let fenced = side.note_token(key.as_str(), token);
-                    format!("granted {fenced} {limit:?}")
+                    format!("granted {fenced:?} {limit:?}")
                 }
                 Acquired::Busy(Busy {
                     remaining,
@@ -145,7 +155,7 @@ pub(super) async fn run(side: &mut Side, request: &Request, verb: &Verb, forgets
             match store.acquire_all(requests, by()).await.unwrap().value {
                 AcquiredAll::Granted { tokens, .. } => {
                     let tokens = KEYS.iter().zip(tokens);
-                    let fenced: Vec<bool> = tokens
+                    let fenced: Vec<Option<u64>> = tokens
                         .map(|(key, token)| side.note_token(key, token))
                         .collect();
                     format!("granted {fenced:?}")
@@ -170,8 +180,8 @@ pub(super) async fn run(side: &mut Side, request: &Request, verb: &Verb, forgets
         }
         Verb::Fence => match store.fence(claim, by()).await.unwrap().value {
             Fenced::Token(token) => {
-                side.note_token(key.as_str(), Some(token));
-                "token".to_owned()
+                let token = side.note_token(key.as_str(), Some(token));
+                format!("token {token:?}")
             }
             other => format!("{other:?}"),
         },
@@ -191,7 +201,7 @@ fn below(random: &mut Seeded, end: u32) -> u32 {
     u32::try_from(random.any() % u64::from(end)).unwrap()
 }
 
-/// A new request, mostly of the scenario's kind.
+/// A new request, mostly of the scenario's kind, or in some scenarios of any.
 pub(super) fn request(random: &mut Seeded, focus: u64, number: u64) -> Request {
     let through = random.below(2);
     let permits = |random: &mut Seeded, of: u32| Permits {
@@ -199,7 +209,7 @@ pub(super) fn request(random: &mut Seeded, focus: u64, number: u64) -> Request {
         of,
     };
     let kind = match random.below(10) {
-        0..8 => usize::try_from(focus % 5).unwrap(),
+        0..8 if focus % 6 < 5 => usize::try_from(focus % 6).unwrap(),
         _ => random.below(5),
     };
     let permits = match kind {
