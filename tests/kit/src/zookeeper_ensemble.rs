@@ -43,7 +43,7 @@ const PATIENCE: u32 = 20;
 const QUICK: u32 = 4;
 /// A new leader has so many of them to bring a majority to its own state. A follower whose first
 /// words come in the wrong order is not counted, and the leader waits for the whole of this time
-/// before the next election (ZOOKEEPER-4685, seen in one of six elections without a third member).
+/// before the next election (ZOOKEEPER-4685, seen in 8 of 42 elections without a third member).
 const AGREEMENT: u32 = 20;
 /// The messages from client to client.
 const MAIL: &str = "%mail";

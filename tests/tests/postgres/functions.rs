@@ -196,7 +196,7 @@ async fn tokens_are_later_than_all_that_were_swept() {
     }
 }
 
-/// Its transaction keeps the lock, which has ended for everybody else.
+/// A transaction that has checked a hold keeps the lock, also when the lease has ended.
 #[tokio::test]
 async fn who_waits_for_an_open_check_waits_for_no_row_and_looks_again_soon() {
     let locks = Functions::new().await;
@@ -416,7 +416,7 @@ async fn a_latch_and_a_lock_are_beside_each_other_only_under_two_keys() {
     assert_eq!((said.code, said.told), (CONFLICT, Vec::new()));
     let abandon = format!("abandon('lock:k', {}, NULL, NULL)", sql((2, 2)));
     assert_eq!(told(&locks.call(&abandon).await), Vec::<Vec<u8>>::new());
-    // Both keys of several.
+    // Of several keys, one is a latch.
     let (a, b) = (sql((1, 3)), sql((1, 4)));
     for keys in ["'lock:e', 'lock:b'", "'lock:e', 'lock:k'"] {
         let row = locks
@@ -429,10 +429,18 @@ async fn a_latch_and_a_lock_are_beside_each_other_only_under_two_keys() {
         assert_eq!((row.get("code"), row.get("at")), (CONFLICT, 2));
     }
     assert_eq!(locks.code("e", (1, 5), ALONE, RESPECT).await, GRANTED);
+    // When the latch has ended, those who still wait have their turn before others.
+    locks
+        .run("UPDATE lock_store.latch SET ends = '-infinity' WHERE name = 'lock:k'")
+        .await;
+    let said = locks.acquire("k", (2, 4), ALONE, JOIN).await;
+    assert_eq!((said.code, said.told), (BUSY, vec![bytes((2, 3))]));
+    locks.release("k", (2, 3), ALONE).await;
+    assert_eq!(locks.code("k", (2, 4), ALONE, JOIN).await, GRANTED);
     // The conflict counts, and not what stands behind it.
     let row = locks
         .call(&format!(
-            "acquire_all(ARRAY['lock:k', 'lock:e']::bytea[], ARRAY[{a}, {b}],
+            "acquire_all(ARRAY['lock:b', 'lock:e']::bytea[], ARRAY[{a}, {b}],
                 ARRAY[30000000, 30000000]::bigint[], ARRAY[0, 0], ARRAY[true, true],
                 4000000000000000)"
         ))

@@ -539,7 +539,9 @@ BEGIN
     IF p IS NULL AND instead_of IS NULL AND NOT coalesce(h.special, false) THEN
         IF h.owner IS NULL THEN
             IF fences > 0 THEN
-                minted := fences - 1 + greatest(micros(t), (SELECT floor + 1 FROM meta));
+                -- A sweep may delete the row just now, and its floor is not seen here.
+                minted := fences - 1
+                    + greatest(h.last + 1, micros(t), (SELECT floor + 1 FROM meta));
             END IF;
             INSERT INTO hold AS old (name, owner, ends, last, token)
             VALUES (n, o, t + span(lease), minted, nullif(minted, 0))
@@ -1142,6 +1144,8 @@ BEGIN
     t := clock_timestamp();
     now_is := micros(t);
     SELECT * INTO l FROM latch WHERE name = n AND ends > t;
+    -- Waits for a renewal that is not committed yet.
+    DELETE FROM share WHERE name = n AND ends <= t;
     IF is_lock(n, t) THEN
         code := 2;
     ELSIF EXISTS (SELECT 1 FROM latch_call WHERE name = n AND owner = o AND ends > t) THEN
