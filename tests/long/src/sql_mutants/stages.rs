@@ -38,6 +38,7 @@ pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
         ])],
         _ => vec![
             Stage::new("postgres", &["drift"]).with(FEW),
+            postgres(&["functions::", "first::"]),
             conformance(&[
                 "postgres::verbs::",
                 "postgres::shares::",
