@@ -235,9 +235,14 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
                 let instead_of = (random.below(4) == 0).then_some(other.acquire.claim.owner);
                 requests[at].acquire.instead_of = instead_of;
                 let claims = requests[at].claims;
-                // What it does not have, for the most part.
+                // What it does not have, for the most part. No client takes permits for a reader,
+                // and engines differ there.
+                let is_rw =
+                    |claims: Option<Permits>| claims.map(|part| part.of == Permits::READ.of);
+                let (own, others) = (is_rw(claims), is_rw(other.claims));
                 if matches!(verb, Verb::Renew(_) | Verb::Release(_) | Verb::Fence)
                     && random.below(10) == 0
+                    && (own == others || own.is_none() || others.is_none())
                 {
                     requests[at].claims = other.claims;
                 }

@@ -98,7 +98,7 @@ pub fn hand_over<R: LockRecord>(record: &mut R, me: Option<&Acquire>) -> Result<
             Turn::Suspended => record.suspend(&place)?,
             Turn::Ended => record.remove(&place)?,
             Turn::Served => {
-                // Set while the lock was free. Whoever waits learns of it when it asks again.
+                // A latch set while the lock was free: whoever waits learns of it by asking again.
                 if record.is_latch()? {
                     return Ok(false);
                 }

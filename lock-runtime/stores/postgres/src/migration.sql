@@ -376,7 +376,7 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
-        -- Set while the lock was free. Whoever waits learns of it when it asks again.
+        -- A latch set while the lock was free: whoever waits learns of it by asking again.
         IF given = 0
            AND EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t) THEN
             RETURN;
