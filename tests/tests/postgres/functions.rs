@@ -4,6 +4,7 @@ use lock_testkit::{PostgresServer, eventually, postgres_has_standbys};
 use tokio_postgres::{Client, Error, Row};
 
 use crate::crowd::row_of_k;
+use crate::first::DEADLINE;
 
 const READ: &str = "1, 2147483647";
 const WRITE: &str = "2147483647, 2147483647";
@@ -83,7 +84,7 @@ impl Functions {
     ) -> Result<Said, Error> {
         let call = format!(
             "acquire('lock:{key}', {}, {of}, 30000000, 30000000, NULL, {tokens}, {queue}, NULL,
-                4000000000000000)",
+                {DEADLINE})",
             sql(owner)
         );
         let row = self.try_call(&call).await?;
@@ -145,12 +146,24 @@ impl Functions {
 
     async fn sets_latch(&self, key: &str, owner: Owner) -> bool {
         let call = format!(
-            "latch_set('lock:{key}', {}, 0, 4000000000000000, 1, 60000000)",
+            "latch_set('lock:{key}', {}, 0, {DEADLINE}, 1, 60000000)",
             sql(owner)
         );
         let code: i32 = self.call(&call).await.get("code");
         assert!(code == GRANTED || code == CONFLICT, "{code}");
         code == GRANTED
+    }
+
+    /// All of these two keys: the code, the number of the key that it is about, and who is told.
+    async fn acquire_both(&self, keys: [&str; 2]) -> (i32, i32, Vec<Vec<u8>>) {
+        let [a, b] = keys.map(|key| format!("'lock:{key}'::bytea"));
+        let [first, second] = [3, 4].map(|request| sql((1, request)));
+        let call = format!(
+            "acquire_all(ARRAY[{a}, {b}], ARRAY[{first}, {second}],
+                ARRAY[30000000, 30000000]::bigint[], ARRAY[0, 0], ARRAY[true, true], {DEADLINE})"
+        );
+        let row = self.call(&call).await;
+        (row.get("code"), row.get("at"), told(&row))
     }
 
     /// A session with an open transaction that has checked this token of the key.
@@ -204,7 +217,7 @@ async fn who_waits_for_an_open_check_waits_for_no_row_and_looks_again_soon() {
     let session = locks.checking("k", token).await;
     // While it is held, its owner cannot be replaced.
     let instead = format!(
-        "acquire('lock:k', {}, NULL, NULL, 30000000, 30000000, NULL, 0, 2, {}, 4000000000000000)",
+        "acquire('lock:k', {}, NULL, NULL, 30000000, 30000000, NULL, 0, 2, {}, {DEADLINE})",
         sql((1, 2)),
         sql((1, 1))
     );
@@ -381,16 +394,8 @@ async fn several_keys_are_not_taken_beside_who_is_just_handed_one_of_them() {
     assert_eq!(locks.code("b", (1, 1), WRITE, RESPECT).await, GRANTED);
     assert_eq!(locks.code("b", (2, 2), READ, JOIN).await, BUSY);
     locks.end((1, 1)).await;
-    let (a, b) = (sql((1, 3)), sql((1, 4)));
-    let row = locks
-        .call(&format!(
-            "acquire_all(ARRAY['lock:a', 'lock:b']::bytea[], ARRAY[{a}, {b}],
-                ARRAY[30000000, 30000000]::bigint[], ARRAY[0, 0], ARRAY[true, true],
-                4000000000000000)"
-        ))
-        .await;
-    assert_eq!((row.get("code"), row.get("at")), (BUSY, 2));
-    assert_eq!(told(&row), [bytes((2, 2))]);
+    let told = vec![bytes((2, 2))];
+    assert_eq!(locks.acquire_both(["a", "b"]).await, (BUSY, 2, told));
 }
 
 #[tokio::test]
@@ -417,16 +422,9 @@ async fn a_latch_and_a_lock_are_beside_each_other_only_under_two_keys() {
     let abandon = format!("abandon('lock:k', {}, NULL, NULL)", sql((2, 2)));
     assert_eq!(told(&locks.call(&abandon).await), Vec::<Vec<u8>>::new());
     // Of several keys, one is a latch.
-    let (a, b) = (sql((1, 3)), sql((1, 4)));
-    for keys in ["'lock:e', 'lock:b'", "'lock:e', 'lock:k'"] {
-        let row = locks
-            .call(&format!(
-                "acquire_all(ARRAY[{keys}]::bytea[], ARRAY[{a}, {b}],
-                    ARRAY[30000000, 30000000]::bigint[], ARRAY[0, 0], ARRAY[true, true],
-                    4000000000000000)"
-            ))
-            .await;
-        assert_eq!((row.get("code"), row.get("at")), (CONFLICT, 2));
+    for latch in ["b", "k"] {
+        let said = locks.acquire_both(["e", latch]).await;
+        assert_eq!(said, (CONFLICT, 2, Vec::new()));
     }
     assert_eq!(locks.code("e", (1, 5), ALONE, RESPECT).await, GRANTED);
     // When the latch has ended, those who still wait have their turn before others.
@@ -438,14 +436,8 @@ async fn a_latch_and_a_lock_are_beside_each_other_only_under_two_keys() {
     locks.release("k", (2, 3), ALONE).await;
     assert_eq!(locks.code("k", (2, 4), ALONE, JOIN).await, GRANTED);
     // The conflict counts, and not what stands behind it.
-    let row = locks
-        .call(&format!(
-            "acquire_all(ARRAY['lock:b', 'lock:e']::bytea[], ARRAY[{a}, {b}],
-                ARRAY[30000000, 30000000]::bigint[], ARRAY[0, 0], ARRAY[true, true],
-                4000000000000000)"
-        ))
-        .await;
-    assert_eq!((row.get("code"), row.get("at")), (CONFLICT, 1));
+    let said = locks.acquire_both(["b", "e"]).await;
+    assert_eq!(said, (CONFLICT, 1, Vec::new()));
 }
 
 #[tokio::test]
