@@ -260,7 +260,7 @@ async fn who_can_not_get_at_the_row_learns_that_the_server_answers_and_no_check_
     let row = row_of_k(&server).await;
     let refused = client
         .lock("k")
-        .wait(4 * SHORT)
+        .wait(8 * SHORT)
         .acquire()
         .await
         .unwrap_err();

@@ -50,6 +50,15 @@ async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
     }
 }
 
+/// Until a client is at a member again: a release, or a request that does not wait, is tried for as
+/// long as a command may take, and no longer.
+async fn until_served(client: &LockClient) {
+    eventually("the client is at a member again", async || {
+        client.inspect("k").await.is_ok()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_holder() {
     let servers = ZooKeeperEnsemble::three_quick().await;
@@ -77,6 +86,8 @@ async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_
     assert!(other.lock("k").try_acquire().await.unwrap().is_none());
     servers.resume_member(leader);
     servers.until_serving().await;
+    until_served(&a).await;
+    until_served(&b).await;
     assert!(guard.is_held());
     assert!(b.lock("k").try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
@@ -129,6 +140,7 @@ async fn holds_outlive_a_restart_of_all_members() {
         servers.spawn_member(number);
     }
     servers.until_serving().await;
+    until_served(&a).await;
     assert!(guard.is_held() && !waiter.is_finished());
     guard.release().await.unwrap();
     let next = tokio::time::timeout(LONG, waiter).await.unwrap();
