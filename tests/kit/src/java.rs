@@ -9,7 +9,7 @@ use crate::{ChildProcess, left_out};
 /// OPTION`.
 const PREPARE: &str = r#"
     test -e "$0/fetched" || {
-        mvn -q -B -f "$1/pom.xml" "$2" dependency:copy-dependencies "-DoutputDirectory=$0" &&
+        mvn -q -B -f "$1/pom.xml" "$2" dependency:copy-dependencies "-DoutputDirectory=$0" >&2 &&
             touch "$0/fetched"
     } || exit 1
     command -v javac >/dev/null || exit 1
@@ -47,7 +47,11 @@ pub fn java_classpath(target: &Path, fixture: &Path, version: Option<&str>) -> O
         let said = prepared.map(|prepared| prepared.stderr).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         assert!(code != Some(2), "{name} is not compiled: {said}");
-        left_out("it needs Maven and a compiler for Java");
+        let first = said.lines().find(|line| !line.trim().is_empty());
+        left_out(&format!(
+            "it needs a compiler for Java, and Maven with the jars that it fetches: {}",
+            first.unwrap_or("javac, or the program flock, is missing")
+        ));
         return None;
     }
     let folder = folder.display();

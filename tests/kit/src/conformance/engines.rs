@@ -72,7 +72,6 @@ pub const ZOOKEEPER: Engine =
 pub const ZOOKEEPERS: Engine = Engine::new("zookeepers", || {
     Box::pin(ZooKeeperEnsemble::three_under_test())
 })
-.at_once(2)
 .that_can(of_zookeeper)
 .that_fails();
 
