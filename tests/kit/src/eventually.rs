@@ -3,6 +3,8 @@
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
+use lock_runtime::LockClient;
+
 /// Generous: a loaded machine must not fail a test, only a condition that never comes true.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Short enough that polling costs a test no time.
@@ -32,6 +34,19 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[track_caller]
 pub fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     eventually_within(LIMIT, what, condition)
+}
+
+/// Until a client's store answers it again: a release, or a request that does not wait, is tried for
+/// as long as a command may take, and no longer.
+///
+/// # Panics
+///
+/// As [`eventually`].
+pub async fn until_served(client: &LockClient) {
+    eventually("the client's store answers it", async || {
+        client.inspect("k").await.is_ok()
+    })
+    .await;
 }
 
 /// Like [`eventually`], with another limit: for a promise that has a deadline.

@@ -97,7 +97,7 @@ pub use clock::{monotonic_nanos, runtime_now, sleep_until};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};
 pub use etcd_gateway::EtcdGateway;
-pub use eventually::{eventually, eventually_within};
+pub use eventually::{eventually, eventually_within, until_served};
 pub use expired::expect_an_expired_certificate;
 pub use hand_over::fastest_hand_over;
 pub use heard::Heard;

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{EtcdCluster, Proxy, SmallDisk, eventually, lost_before_another_has_it};
+use lock_testkit::{
+    EtcdCluster, Proxy, SmallDisk, eventually, lost_before_another_has_it, until_served,
+};
 
 use crate::{LONG, client};
 
@@ -75,6 +77,8 @@ async fn a_leader_that_stands_still_is_replaced_and_comes_back_without_a_second_
     assert!(other.lock("k").try_acquire().await.unwrap().is_none());
     servers.resume_member(leader);
     servers.until_serving().await;
+    until_served(&a).await;
+    until_served(&b).await;
     assert!(guard.is_held());
     assert!(b.lock("k").try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
@@ -130,6 +134,7 @@ async fn holds_outlive_a_restart_of_all_members() {
         servers.start_member(number);
     }
     servers.until_serving().await;
+    until_served(&a).await;
     assert!(guard.is_held() && !waiter.is_finished());
     guard.release().await.unwrap();
     let next = tokio::time::timeout(LONG, waiter).await.unwrap();

@@ -36,7 +36,7 @@ pub(crate) const MILLIS: Form = Form {
 pub(crate) async fn recipe(server: &RedisServer, form: Form) -> Option<ChildProcess> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(python) = python_with(target, &["redis==8.1.0"]) else {
-        left_out("it needs Python with pip");
+        left_out("it needs Python, and pip with the package that it fetches");
         return None;
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/timestamp/recipe.py");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{
     SmallDisk, ZooKeeperEnsemble, ZooKeeperSession, eventually, lost_before_another_has_it,
+    until_served,
 };
 
 use crate::{LONG, client};
@@ -48,15 +49,6 @@ async fn whichever_member_is_killed_holds_go_on_and_tokens_rise() {
         servers.restart_member(number).await;
         servers.until_serving().await;
     }
-}
-
-/// Until a client is at a member again: a release, or a request that does not wait, is tried for as
-/// long as a command may take, and no longer.
-async fn until_served(client: &LockClient) {
-    eventually("the client is at a member again", async || {
-        client.inspect("k").await.is_ok()
-    })
-    .await;
 }
 
 #[tokio::test]
