@@ -36,8 +36,8 @@ pub fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) -> impl Futu
     eventually_within(LIMIT, what, condition)
 }
 
-/// Until a client's store answers it again: a release, or a request that does not wait, is tried for
-/// as long as a command may take, and no longer.
+/// Until a client's store answers it again: a release, or a request that does not wait, is tried
+/// for as long as a command may take, and no longer.
 ///
 /// # Panics
 ///
