@@ -1,12 +1,14 @@
 //! A SQLite database of a test's own.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{ClientId, Clock, Listener, Store};
+use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -127,6 +129,16 @@ impl SqliteFile {
         self.connection()
             .query_row(query, (), |row| row.get(0))
             .expect("a text")
+    }
+
+    /// True if a client writes now: it has begun a transaction and not ended it.
+    ///
+    /// # Panics
+    /// If the log can't be opened.
+    #[must_use]
+    pub fn is_written_to(&self) -> bool {
+        let log = File::open(self.folder().join("locks.db-wal")).expect("there is a log");
+        Flock::lock(log, FlockArg::LockSharedNonblock).is_err()
     }
 
     /// The number of holds, places, latches, buckets and logs that have not ended.

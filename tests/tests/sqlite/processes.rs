@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
 
 use crate::{AT_ONCE, client, is_free, take, until_waiting, worker};
@@ -200,6 +201,20 @@ async fn the_copy_of_a_client_in_a_child_process_is_refused_and_takes_nothing() 
     }
 }
 
+/// Stops a process in the midst of a transaction, or between two of them.
+async fn pause(process: &mut ChildProcess, file: &SqliteFile, writes: bool) {
+    // Also a client that is asked for nothing has a few of them at its start.
+    eventually("it stands still there", async || {
+        process.pause();
+        let is_there = file.is_written_to() == writes;
+        if !is_there {
+            process.resume();
+        }
+        is_there
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_stopped_process_keeps_its_lock_for_its_lease_and_no_longer() {
     let file = SqliteFile::new();
@@ -207,7 +222,7 @@ async fn a_stopped_process_keeps_its_lock_for_its_lease_and_no_longer() {
     let mut holder = worker(&file.url()).await;
     holder.send("hold a k lease=1500 ticks");
     holder.wait_for("held a").await;
-    holder.pause();
+    pause(&mut holder, &file, false).await;
     let stopped = std::time::Instant::now();
     let left = client.inspect("k").await.unwrap().remaining.unwrap();
     take(&client, "k").await;
@@ -220,4 +235,31 @@ async fn a_stopped_process_keeps_its_lock_for_its_lease_and_no_longer() {
     holder.resume();
     let failed = holder.wait_for("failed a").await;
     assert!(failed.text.contains("Lost"), "{failed:?}");
+}
+
+/// Nobody else can write until it goes on: with SQLite, one at a time does.
+#[tokio::test]
+async fn who_waits_for_a_process_that_stands_still_as_it_writes_is_told_to_look_for_it() {
+    let file = SqliteFile::new();
+    let builder = LockClient::builder().url(file.url());
+    let builder = builder.command_timeout(Duration::from_millis(300));
+    let client = builder.connect().await.unwrap();
+    let mut writer = worker(&file.url()).await;
+    writer.send("contend k 1 60000");
+    pause(&mut writer, &file, true).await;
+    for failed in [
+        client.lock("other").try_acquire().await.map(drop),
+        client.inspect("other").await.map(drop),
+    ] {
+        let Err(error @ LockError::Unavailable { .. }) = failed else {
+            panic!("{failed:?}");
+        };
+        let said = error.to_string();
+        assert!(said.contains("other processes write to it"), "{said}");
+        let advice = "look for a process that has it open and stands still";
+        assert!(said.contains(advice), "{said}");
+    }
+    writer.resume();
+    let took = take(&client, "other").await;
+    assert!(took < AT_ONCE, "{took:?}");
 }

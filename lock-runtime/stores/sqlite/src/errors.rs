@@ -9,14 +9,15 @@ use lock_store::StoreErrorKind::{
 use nix::libc;
 use rusqlite::ErrorCode;
 
-const STANDS_STILL: &str = "another process writes to it; look for one that stands still";
+const STANDS_STILL: &str = "look for a process that has it open and stands still";
 
 const RIGHTS: &str = "give this user the right to read and write the file and to create files in \
                       its folder";
 
-/// Others keep this client from writing.
+/// Others keep this client from writing, or have kept it busy.
 pub(crate) fn busy(path: &Path) -> StoreError {
-    let detail = format!("{} is locked", path.display());
+    let path = path.display();
+    let detail = format!("{path}: other processes write to it, or its disk is slow");
     StoreError::new(Timeout, detail).advise(STANDS_STILL)
 }
 

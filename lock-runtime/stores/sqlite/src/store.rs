@@ -9,6 +9,7 @@ use lock_store::{
 };
 use tokio::sync::oneshot;
 
+use crate::errors::busy;
 use crate::job::{Begun, Call, Job};
 use crate::lock::{self, Record};
 use crate::mailbox::LINK;
@@ -66,17 +67,21 @@ impl SqliteStore {
             let _ = jobs.send(call);
         }
         Box::pin(async move {
-            let error = match self.clock.by(by, answer).await {
-                Some(Ok(result)) => return result,
-                Some(Err(_)) => self.error(StoreErrorKind::Disconnected, "it is closed"),
-                None => self.error(
-                    StoreErrorKind::Timeout,
-                    "other processes write to it, or its disk is slow",
-                ),
-            };
+            let answered = self.clock.by(by, answer).await;
+            if let Some(Ok(result)) = answered {
+                return result;
+            }
             // A request that was not begun never will be.
-            let unknown = (!begun.is_first()).then_some(LINK);
-            Err(Failure::new(error, unknown))
+            let has_begun = !begun.is_first();
+            let error = match (answered, has_begun) {
+                (Some(_), _) => self.error(StoreErrorKind::Disconnected, "it is closed"),
+                (None, true) => self.error(
+                    StoreErrorKind::Timeout,
+                    "its disk is slow, or this process stood still",
+                ),
+                (None, false) => busy(&self.path),
+            };
+            Err(Failure::new(error, has_begun.then_some(LINK)))
         })
     }
 }
