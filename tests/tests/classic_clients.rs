@@ -126,6 +126,6 @@ async fn redis_py_and_ours_take_turns_on_one_key_and_never_at_once() {
             return;
         };
         println!("{clients} clients with {tasks} tasks: {turns}");
-        assert!(turns.smaller_share() >= 0.2, "{clients}, {tasks}: {turns}");
+        assert!(turns.of_time() >= 0.2, "{clients}, {tasks}: {turns}");
     }
 }

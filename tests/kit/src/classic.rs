@@ -31,30 +31,77 @@ pub enum ClassicLibrary {
     Rslock,
 }
 
-/// How many turns each side had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TurnCounts {
-    /// This library's.
-    pub ours: usize,
-    /// The other library's.
-    pub theirs: usize,
+/// What each side had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shares {
+    /// The number of this library's turns.
+    pub ours: u32,
+    /// The number of the other library's.
+    pub theirs: u32,
+    /// How long this library kept the key from the other.
+    pub ours_for: Duration,
+    /// How long the key was left to the other.
+    pub theirs_for: Duration,
 }
 
-impl fmt::Display for TurnCounts {
+impl fmt::Display for Shares {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ours, theirs } = self;
-        write!(f, "{ours} turns of ours, {theirs} of theirs")
+        let Self { ours, theirs, .. } = self;
+        write!(
+            f,
+            "{ours} turns of ours in {:?}, {theirs} of theirs in {:?}",
+            self.ours_for, self.theirs_for
+        )
     }
 }
 
-impl TurnCounts {
-    /// The share of the side that had fewer turns.
+/// The share of the side that had less.
+fn smaller(ours: f64, theirs: f64) -> f64 {
+    ours.min(theirs) / (ours + theirs).max(f64::MIN_POSITIVE)
+}
+
+impl Shares {
+    /// Of the turns, those of the side that had fewer.
     #[must_use]
-    pub fn smaller_share(self) -> f64 {
-        let fewer = u32::try_from(self.ours.min(self.theirs)).unwrap_or(u32::MAX);
-        let all = u32::try_from(self.ours + self.theirs).unwrap_or(u32::MAX);
-        f64::from(fewer) / f64::from(all.max(1))
+    pub fn of_turns(self) -> f64 {
+        smaller(self.ours.into(), self.theirs.into())
     }
+
+    /// Of the time, that of the side that had less. On a busy machine a process has fewer turns in
+    /// its time than it could have; how long it could have them is for the locks to decide.
+    #[must_use]
+    pub fn of_time(self) -> f64 {
+        smaller(self.ours_for.as_secs_f64(), self.theirs_for.as_secs_f64())
+    }
+
+    /// Of turns in their order.
+    fn of(turns: &[Turn]) -> Self {
+        let mut shares = Self::default();
+        for pair in turns.windows(2) {
+            let [turn, next] = pair else { continue };
+            // Between two of one side, the key is that side's: the other did not get it.
+            let until = match turn.is_ours && !next.is_ours {
+                true => turn.to,
+                false => next.from,
+            };
+            let lasted = Duration::from_nanos(until - turn.from);
+            let (number, time) = match turn.is_ours {
+                true => (&mut shares.ours, &mut shares.ours_for),
+                false => (&mut shares.theirs, &mut shares.theirs_for),
+            };
+            (*number, *time) = (*number + 1, *time + lasted);
+            shares.theirs_for += Duration::from_nanos(next.from - until);
+        }
+        shares
+    }
+}
+
+/// From when to when, in nanoseconds of the machine's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    from: u64,
+    to: u64,
+    is_ours: bool,
 }
 
 /// A program, and its first arguments.
@@ -117,7 +164,7 @@ impl ClassicLibrary {
         lasts: Duration,
         pause: Option<Duration>,
         target: &Path,
-    ) -> Option<TurnCounts> {
+    ) -> Option<Shares> {
         let target = target.to_owned();
         let launch = tokio::task::spawn_blocking(move || self.launch(&target));
         let Some((program, mut arguments)) = launch.await.expect("no panic") else {
@@ -137,7 +184,6 @@ impl ClassicLibrary {
         theirs.wait_for("ready").await;
         theirs.send("go");
         let mut turns = contend(ours, lasts).await;
-        let own = turns.len();
         theirs
             .wait_within(lasts + Duration::from_secs(60), "contended")
             .await;
@@ -145,15 +191,19 @@ impl ClassicLibrary {
             if let Some(turn) = event.text.strip_prefix("turn ") {
                 let mut numbers = turn.split(' ').skip(1).map(|number| number.parse());
                 let mut next = || numbers.next().and_then(Result::ok).expect("a time");
-                turns.push((next(), next()));
+                let (from, to) = (next(), next());
+                turns.push(Turn {
+                    from,
+                    to,
+                    is_ours: false,
+                });
             }
         }
-        let theirs = turns.len() - own;
         turns.sort_unstable();
         for pair in turns.windows(2) {
-            assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+            assert!(pair[0].to <= pair[1].from, "two holders: {pair:?}");
         }
-        Some(TurnCounts { ours: own, theirs })
+        Some(Shares::of(&turns))
     }
 }
 
@@ -165,8 +215,8 @@ fn go(target: &Path) -> Option<PathBuf> {
     is_made.then_some(program)
 }
 
-/// The turns of this side, each from and to.
-async fn contend(clients: &[LockClient], lasts: Duration) -> Vec<(u64, u64)> {
+/// The turns of this side.
+async fn contend(clients: &[LockClient], lasts: Duration) -> Vec<Turn> {
     let until = Instant::now() + lasts;
     let mut tasks = tokio::task::JoinSet::new();
     for client in clients {
@@ -177,7 +227,11 @@ async fn contend(clients: &[LockClient], lasts: Duration) -> Vec<(u64, u64)> {
                 let guard = request.clone().acquire().await.expect("the lock");
                 let from = monotonic_nanos();
                 tokio::time::sleep(STAYS).await;
-                turns.push((from, monotonic_nanos()));
+                turns.push(Turn {
+                    from,
+                    to: monotonic_nanos(),
+                    is_ours: true,
+                });
                 guard.release().await.expect("a release");
             }
             turns

@@ -92,7 +92,7 @@ mod zookeeper_ensemble;
 mod zookeeper_wire;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
-pub use classic::{ClassicLibrary, TurnCounts};
+pub use classic::{ClassicLibrary, Shares};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};

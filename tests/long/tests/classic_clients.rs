@@ -38,7 +38,7 @@ async fn both_take_turns(library: ClassicLibrary) {
         let Some(turns) = beside.await else {
             return;
         };
-        let share = turns.smaller_share();
+        let share = turns.of_turns();
         let percent = 100.0 * share;
         println!(
             "{library:?}, pause {pause:?}, {clients} clients with {tasks} tasks: {turns} (the \
