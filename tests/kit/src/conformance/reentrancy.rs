@@ -197,7 +197,7 @@ async fn a_nested_request_of_a_lost_hold_is_lost(store: Backend) {
     let client = store.client().await;
     let outer = client
         .lock("k")
-        .lease(Duration::from_millis(50))
+        .lease(Duration::from_secs(1))
         .acquire()
         .await
         .unwrap();

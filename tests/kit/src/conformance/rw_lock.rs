@@ -360,14 +360,18 @@ async fn a_waiting_writer_that_gives_up_or_is_dropped_lets_the_readers_behind_it
             writer.abort();
         }
         let left = Instant::now();
+        let mut guards = Vec::new();
         for reader in readers {
-            reader.await.unwrap().unwrap().release().await.unwrap();
+            guards.push(reader.await.unwrap().unwrap());
         }
         assert!(
             left.elapsed() < Duration::from_millis(700),
             "{:?}: not by a poll",
             left.elapsed()
         );
+        for guard in guards {
+            guard.release().await.unwrap();
+        }
     }
 }
 
