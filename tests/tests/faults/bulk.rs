@@ -140,8 +140,7 @@ async fn a_server_that_answers_one_after_the_other_is_asked_once() {
 /// A patient request waits for a slow server, and not for a dead one.
 #[tokio::test]
 async fn a_server_that_stops_answering_ends_a_long_wait() {
-    // The second is longer than a busy machine lets all of this stand still.
-    for command_timeout in [50, 2000] {
+    for command_timeout in [50, 500] {
         let server = RedisServer::start().await;
         let (url, slow) = trickle(server.addr()).await;
         let builder = LockClient::builder().url(&url);
@@ -157,6 +156,7 @@ async fn a_server_that_stops_answering_ends_a_long_wait() {
             let lock = lock.wait(Duration::from_secs(300));
             asking.spawn(async move { lock.acquire().await.map(drop) });
         };
+        let slow_since = Instant::now();
         for number in 0..200 {
             ask(&mut asking, number);
         }
@@ -164,7 +164,12 @@ async fn a_server_that_stops_answering_ends_a_long_wait() {
         // some may have ended before: on a busy machine, all of them.
         while let Some(ended) = asking.join_next().await {
             let Err(error) = ended.unwrap() else { break };
-            assert!(command_timeout < 100, "{error}");
+            if command_timeout < 100 {
+                continue;
+            }
+            let (after, left) = (slow_since.elapsed(), asking.len());
+            let servers = client.health().await.map(|health| health.servers);
+            panic!("{error}, the first after {after:?}; {left} are left; {servers:?}");
         }
         server.pause();
         for number in 200..210 {
