@@ -75,10 +75,12 @@ impl SqliteStore {
             let has_begun = !begun.is_first();
             let error = match (answered, has_begun) {
                 (Some(_), _) => self.error(StoreErrorKind::Disconnected, "it is closed"),
-                (None, true) => self.error(
-                    StoreErrorKind::Timeout,
-                    "its disk is slow, or this process stood still",
-                ),
+                (None, true) => self
+                    .error(
+                        StoreErrorKind::Timeout,
+                        "its disk is slow, or this process stood still",
+                    )
+                    .advise("look at the load of the machine and of its disk"),
                 (None, false) => busy(&self.path),
             };
             Err(Failure::new(error, has_begun.then_some(LINK)))
