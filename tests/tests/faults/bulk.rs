@@ -69,12 +69,25 @@ impl Drop for Slowed {
     }
 }
 
-/// Passes replies on slowly, a short one at a time.
-async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
+/// What a lock is granted with.
+const OK: &[u8] = b"+OK\r\n";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    Full,
+    /// A short reply at a time. One to a client that connects is passed on whole: it is long, and a
+    /// server that is slow with each request is not one that none can connect to.
+    Slow,
+    /// Nothing is passed on any more, of what has come neither.
+    Silent,
+}
+
+/// Passes replies on.
+async fn trickle(target: SocketAddr) -> (String, watch::Sender<Pace>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("redis://{}/", listener.local_addr().unwrap());
-    let slow = watch::Sender::new(false);
-    let is_slow = slow.clone();
+    let paces = watch::Sender::new(Pace::Full);
+    let pace = paces.clone();
     tokio::spawn(async move {
         loop {
             let (client, _) = listener.accept().await.unwrap();
@@ -84,7 +97,7 @@ async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
             tokio::spawn(async move {
                 let _ = tokio::io::copy(&mut client_reads, &mut server_writes).await;
             });
-            let is_slow = is_slow.subscribe();
+            let mut pace = pace.subscribe();
             tokio::spawn(async move {
                 let mut buffer = [0; 4096];
                 loop {
@@ -92,8 +105,9 @@ async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
                     if bytes == 0 {
                         return;
                     }
-                    let is_slow = *is_slow.borrow();
-                    for reply in buffer[..bytes].chunks(if is_slow { 5 } else { bytes }) {
+                    let is_slow = *pace.borrow() != Pace::Full && buffer.starts_with(OK);
+                    for reply in buffer[..bytes].chunks(if is_slow { OK.len() } else { bytes }) {
+                        let _ = pace.wait_for(|pace| *pace != Pace::Silent).await;
                         if client_writes.write_all(reply).await.is_err() {
                             return;
                         }
@@ -105,7 +119,7 @@ async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
             });
         }
     });
-    (url, slow)
+    (url, paces)
 }
 
 /// The last reply comes long after a command's usual time. The others came meanwhile.
@@ -113,12 +127,12 @@ async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
 async fn a_server_that_answers_one_after_the_other_is_asked_once() {
     const LOCKS: usize = 16;
     let server = RedisServer::start().await;
-    let (url, slow) = trickle(server.addr()).await;
+    let (url, pace) = trickle(server.addr()).await;
     let client = client(&url).await;
     drop(client.lock("connects").acquire().await.unwrap());
     client.health().await.unwrap();
     let mut log = server.requests().await;
-    slow.send_replace(true);
+    pace.send_replace(Pace::Slow);
     let mut asking = JoinSet::new();
     for number in 0..LOCKS {
         let lock = client
@@ -142,14 +156,14 @@ async fn a_server_that_answers_one_after_the_other_is_asked_once() {
 async fn a_server_that_stops_answering_ends_a_long_wait() {
     for command_timeout in [50, 500] {
         let server = RedisServer::start().await;
-        let (url, slow) = trickle(server.addr()).await;
+        let (url, pace) = trickle(server.addr()).await;
         let builder = LockClient::builder().url(&url);
         let builder = builder.command_timeout(Duration::from_millis(command_timeout));
         let client = builder.connect().await.unwrap();
         drop(client.lock("connects").acquire().await.unwrap());
         // The checks at the start must not be under way.
         eventually("it answers", async || client.health().await.is_ok()).await;
-        slow.send_replace(true);
+        pace.send_replace(Pace::Slow);
         let mut asking = JoinSet::new();
         let ask = |asking: &mut JoinSet<_>, number| {
             let lock = client.lock(format!("k{number}"));
@@ -171,6 +185,7 @@ async fn a_server_that_stops_answering_ends_a_long_wait() {
             let servers = client.health().await.map(|health| health.servers);
             panic!("{error}, the first after {after:?}; {left} are left; {servers:?}");
         }
+        pace.send_replace(Pace::Silent);
         server.pause();
         for number in 200..210 {
             ask(&mut asking, number);
@@ -192,14 +207,14 @@ async fn a_server_that_stops_answering_ends_a_long_wait() {
 #[tokio::test]
 async fn a_request_with_a_long_command_timeout_is_sent_to_a_slow_server_once() {
     let server = RedisServer::start().await;
-    let (url, slow) = trickle(server.addr()).await;
+    let (url, pace) = trickle(server.addr()).await;
     let builder = LockClient::builder().url(&url);
     let builder = builder.command_timeout(Duration::from_secs(2));
     let client = builder.connect().await.unwrap();
     drop(client.lock("k").fair().acquire().await.unwrap());
     client.health().await.unwrap();
     let mut log = server.requests().await;
-    slow.send_replace(true);
+    pace.send_replace(Pace::Slow);
     let mut others = JoinSet::new();
     for number in 0..70 {
         let lock = client.lock(format!("other{number}"));
@@ -214,7 +229,7 @@ async fn a_request_with_a_long_command_timeout_is_sent_to_a_slow_server_once() {
         .iter()
         .filter(|request| request.text.contains("lock:k\""));
     assert_eq!(of_key.count(), 1, "{asked:?}");
-    slow.send_replace(false);
+    pace.send_replace(Pace::Full);
     drop((guard, others.join_all().await));
 }
 
