@@ -71,6 +71,7 @@ pub struct Guard {
 /// What a nested guard has of the outer hold.
 struct Borrowed {
     from: Arc<NestedGate>,
+    is_shared: bool,
     permit: Mutex<Option<NestedPermit>>,
 }
 
@@ -146,7 +147,8 @@ impl Guard {
 
     fn nested_gate(&self) -> &Arc<NestedGate> {
         self.nested_gate.get_or_init(|| {
-            let from = self.borrowed.as_ref().map(|one| Arc::clone(&one.from));
+            let from = self.borrowed.as_ref();
+            let from = from.map(|one| (Arc::clone(&one.from), one.is_shared));
             NestedGate::new(Arc::clone(&self.hold), from)
         })
     }
@@ -347,6 +349,7 @@ impl Borrowed {
     fn new(permit: NestedPermit) -> Self {
         Self {
             from: Arc::clone(permit.gate()),
+            is_shared: permit.is_shared(),
             permit: Mutex::new(Some(permit)),
         }
     }

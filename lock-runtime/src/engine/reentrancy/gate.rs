@@ -20,6 +20,8 @@ pub(crate) struct NestedGate {
     hold: Arc<Hold>,
     /// The gate that lends this guard its own share of the hold, if it is nested itself.
     outer: Option<Arc<NestedGate>>,
+    /// Whether that one lends it to other readers, too.
+    is_shared: bool,
     state: Mutex<GateState>,
     /// The waiting requests. Made by the first of them.
     queue: OnceLock<Arc<LocalQueue>>,
@@ -52,10 +54,13 @@ pub(crate) struct NestedPermit {
 }
 
 impl NestedGate {
-    pub(crate) fn new(hold: Arc<Hold>, outer: Option<Arc<Self>>) -> Arc<Self> {
+    /// That of a guard which has what `outer` lends, and whether it shares that.
+    pub(crate) fn new(hold: Arc<Hold>, outer: Option<(Arc<Self>, bool)>) -> Arc<Self> {
+        let (outer, is_shared) = outer.map_or((None, false), |(gate, shared)| (Some(gate), shared));
         Arc::new(Self {
             hold,
             outer,
+            is_shared,
             state: Mutex::default(),
             queue: OnceLock::new(),
             at_rest: Notify::new(),
@@ -73,6 +78,11 @@ impl NestedGate {
     /// This gate and those that lend to it.
     pub(super) fn and_outer(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |gate| gate.outer.as_deref())
+    }
+
+    /// Whether other readers may use the hold beside what is lent here.
+    pub(super) fn is_of_a_reader(&self) -> bool {
+        self.and_outer().any(|gate| gate.is_shared)
     }
 
     /// The right to use the hold, without a wait and not before those that wait.
@@ -190,6 +200,11 @@ impl NestedGate {
 impl NestedPermit {
     pub(crate) fn gate(&self) -> &Arc<NestedGate> {
         &self.gate
+    }
+
+    /// Whether others may have one of the same gate.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
     }
 }
 

@@ -40,11 +40,11 @@ impl Engine {
     ) -> Result<OwnOrNested, LockError> {
         let gate = frame.gate();
         let hold = gate.hold();
-        self.check_nested(hold, keys, options)?;
+        self.check_nested(gate, keys, options)?;
         let permit = self.pass_gate(gate, options, &budget).await?;
         gate.check()?;
         // It may have been downgraded while this waited.
-        self.check_nested(hold, keys, options)?;
+        self.check_nested(gate, keys, options)?;
         if options.fenced {
             // Once the hold is over, a token would be one of its successor.
             tokio::select! {
@@ -76,10 +76,11 @@ impl Engine {
     /// Whether a request inside of a hold can use it.
     fn check_nested(
         &self,
-        hold: &Hold,
+        gate: &NestedGate,
         keys: &[LockKey],
         options: &Resolved,
     ) -> Result<(), LockError> {
+        let hold = gate.hold();
         // The message is about a key that is held already.
         let held = keys.iter().find(|key| hold.find(self.id(), key).is_some());
         let key = held.unwrap_or(hold.key());
@@ -87,8 +88,11 @@ impl Engine {
             (None, None) => {}
             // The number of permits that there are is each request's own matter.
             (Some(has), Some(wants)) if has.is_read_write() == wants.is_read_write() => {
-                // A reader that waits for the readers waits for itself, for ever.
-                if wants.count > has.count {
+                // A reader that waits for the readers waits for itself, for ever. One inside of a
+                // writer does so, too: it has readers beside it.
+                let writes_as_a_reader =
+                    wants.is_read_write() && wants != Permits::READ && gate.is_of_a_reader();
+                if wants.count > has.count || writes_as_a_reader {
                     return Err(LockError::WouldDeadlock { key: key.clone() });
                 }
             }

@@ -437,7 +437,17 @@ async fn write_inside_read_would_deadlock_at_once(store: Backend) {
         found.push(read(&client).run(write(&client).acquire()).await.unwrap());
         found
     };
-    for result in read(&client).run(nested).await.unwrap() {
+    let mut found = read(&client).run(nested).await.unwrap();
+    // Nor inside of a reader that is one of several inside of a writer.
+    let deeper = async {
+        let nested = async {
+            let reads = read(&client).run(write(&client).acquire());
+            [write(&client).acquire().await, reads.await.unwrap()]
+        };
+        read(&client).run(nested).await.unwrap()
+    };
+    found.extend(write(&client).run(deeper).await.unwrap());
+    for result in found {
         match result {
             Err(LockError::WouldDeadlock { key, .. }) => assert_eq!(key.as_str(), "k"),
             other => panic!("{other:?}"),
