@@ -152,11 +152,15 @@ fn name_of(pat: &Pat, at: usize, taken: &mut HashSet<String>) -> Ident {
     let plain = names.iter().all(|name| name.unraw() == *name);
     let joined: Vec<String> = names.iter().map(Ident::to_string).collect();
     let mut word = joined.join("_");
-    if word.is_empty() || !plain || !taken.insert(word.clone()) {
+    if word.is_empty() || !plain || taken.contains(&word) {
         word = format!("arg{at}");
     }
+    while !taken.insert(word.clone()) {
+        word.push('_');
+    }
+    // Apart from the expansion's own variables, none of which begins like this.
     format_ident!(
-        "__lock_{word}",
+        "__lock_of_{word}",
         span = Span::mixed_site().located_at(pat.span())
     )
 }
