@@ -148,6 +148,12 @@ async fn a_table_that_is_not_as_it_must_be_is_refused_at_connect() {
         error.to_string().contains("character varying(64)"),
         "{error}"
     );
+    server.run("REVOKE UPDATE ON shedlock FROM jobs").await;
+    let error = client.lock("report").acquire().await.unwrap_err();
+    assert!(
+        error.to_string().contains("INSERT, UPDATE ON shedlock TO"),
+        "{error}"
+    );
     server.run("DROP TABLE shedlock").await;
     let error = client.lock("report").acquire().await.unwrap_err();
     assert!(

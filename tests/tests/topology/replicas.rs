@@ -71,6 +71,32 @@ async fn a_replica_that_stands_still_confirms_nothing_and_no_lock_is_left() {
     assert_eq!(replica.keys("lock:plain").await, ["lock:plain"]);
 }
 
+/// The server ends each `WAIT` then, and refuses any later one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_whose_confirmation_a_demotion_ends_goes_on() {
+    let (master, other) = (RedisServer::start().await, RedisServer::start().await);
+    let replica = master.start_replica().await;
+    let builder = LockClient::builder().url(master.url());
+    let builder = builder.replicas(1, Duration::from_millis(250));
+    let client = builder.connect().await.unwrap();
+    replica.pause();
+    let lock = client.lock("k").wait(Duration::from_secs(60));
+    let asking = tokio::spawn(async move { lock.acquire().await });
+    eventually("it waits for the replica", async || {
+        let clients: String = master.query(&["INFO", "clients"]).await;
+        clients.contains("blocked_clients:1")
+    })
+    .await;
+    let port = other.port().to_string();
+    master.command(&["REPLICAOF", "127.0.0.1", &port]).await;
+    // Its later tries are refused as well.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!asking.is_finished(), "{:?}", asking.await.unwrap());
+    master.command(&["REPLICAOF", "NO", "ONE"]).await;
+    replica.resume();
+    drop(asking.await.unwrap().unwrap());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewal_that_no_replica_confirms_is_none() {
     let master = RedisServer::start().await;

@@ -37,7 +37,7 @@ fn kind_of(text: &str) -> StoreErrorKind {
         Kind::OtherVersion
     } else if has(&["OOM"]) || says(&["'maxmemory'"]) {
         Kind::OutOfMemory
-    } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
+    } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) || has_become_replica(text) {
         Kind::ReadOnly
     } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
         || says(&["max number of clients"])
@@ -120,7 +120,13 @@ pub(crate) fn is_unreadable(error: &RedisError) -> bool {
 
 /// True if the server is a replica: another server may be the master by now.
 pub(crate) fn is_replica(error: &RedisError) -> bool {
-    text(error).contains("READONLY")
+    let text = text(error);
+    text.contains("READONLY") || has_become_replica(&text)
+}
+
+/// What a master says of a `WAIT` when it is made a replica, and of each later one.
+fn has_become_replica(text: &str) -> bool {
+    text.contains("UNBLOCKED force unblock") || text.contains("cannot be used with replica")
 }
 
 /// True if the keys of a lock are moving from one node of a cluster to another.
@@ -305,6 +311,8 @@ mod tests {
             "ERR command not allowed when used memory > 'maxmemory'.",
             "LOADING Redis is loading the dataset in memory",
             "READONLY You can't write against a read only replica.",
+            "UNBLOCKED force unblock from blocking operation, instance state changed",
+            "ERR WAIT cannot be used with replica instances.",
             "NOREPLICAS Not enough good replicas to write.",
             "MISCONF Redis is configured to save RDB snapshots, commands are disabled",
             "BUSY Redis is busy running a script.",

@@ -27,7 +27,7 @@ const KEY: &str = "without a key that is checked at once, two could insert the r
     write, as the owner of the table: ALTER TABLE shedlock ADD PRIMARY KEY (name), after dropping \
     a key that is deferrable; an index that is not valid is built by REINDEX";
 
-const GRANT: &str =
+pub(super) const GRANT: &str =
     "write, as the owner of the table: GRANT SELECT, INSERT, UPDATE ON shedlock TO …";
 
 const QUESTION: &str = "

@@ -10,7 +10,7 @@ use lock_store::{
 };
 use tokio_postgres::Row;
 
-use super::greeting::CREATE;
+use super::greeting::{CREATE, GRANT};
 use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
@@ -147,9 +147,13 @@ impl ShedLockTable {
     ) -> Replied<T> {
         let reply = self.store.call(by, statement, read).await;
         reply.map_err(|mut failure| {
-            // The table was dropped meanwhile.
-            if failure.error.detail().contains("(42P01)") {
-                failure.error = failure.error.advise(CREATE);
+            // The table was dropped meanwhile, or a right taken away.
+            let advice = [("(42P01)", CREATE), ("(42501)", GRANT)];
+            for (code, advice) in advice {
+                if failure.error.detail().contains(code) {
+                    failure.error = failure.error.advise(advice);
+                    break;
+                }
             }
             failure
         })
