@@ -1,8 +1,8 @@
 #[allow(unused_variables)]
 async fn handler(
     Path(id): Path<u64>,
-    __lock_user: Extension<Session>,
-    __lock_arg2: Transaction,
+    __lock_of_user: Extension<Session>,
+    __lock_of_arg2: Transaction,
     unused: u8,
 ) -> Result<(), Error> {
     let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
@@ -41,17 +41,17 @@ async fn handler(
                     clippy::shadow_same,
                     clippy::shadow_reuse
                 )]
-                let __lock_user = {
-                    #[allow(clippy::used_underscore_binding)] __lock_user
+                let __lock_of_user = {
+                    #[allow(clippy::used_underscore_binding)] __lock_of_user
                 };
-                let Extension(Session { user, .. }) = __lock_user;
+                let Extension(Session { user, .. }) = __lock_of_user;
                 #[allow(
                     clippy::no_effect_underscore_binding,
                     clippy::shadow_same,
                     clippy::shadow_reuse
                 )]
-                let __lock_arg2 = {
-                    #[allow(clippy::used_underscore_binding)] __lock_arg2
+                let __lock_of_arg2 = {
+                    #[allow(clippy::used_underscore_binding)] __lock_of_arg2
                 };
                 #[allow(
                     clippy::no_effect_underscore_binding,
