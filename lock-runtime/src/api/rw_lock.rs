@@ -20,7 +20,8 @@ use crate::one_or_more::OneOrMore;
 ///
 /// Inside a write hold, read and write requests of the same call chain share it. Inside a read
 /// hold, a read request shares it, and a write request is
-/// [`LockError::WouldDeadlock`](crate::LockError::WouldDeadlock) at once.
+/// [`LockError::WouldDeadlock`](crate::LockError::WouldDeadlock) at once, also where the read hold
+/// is itself inside a write hold: other readers may be there beside it.
 /// [`Guard::downgrade`](crate::Guard::downgrade) turns a writer into a reader.
 ///
 /// While the key is held, another kind of lock on it is

@@ -77,7 +77,9 @@ async fn a_request_whose_confirmation_a_demotion_ends_goes_on() {
     let (master, other) = (RedisServer::start().await, RedisServer::start().await);
     let replica = master.start_replica().await;
     let builder = LockClient::builder().url(master.url());
-    let builder = builder.replicas(1, Duration::from_millis(250));
+    // Long enough for the demotion to meet it.
+    let builder = builder.command_timeout(Duration::from_secs(10));
+    let builder = builder.replicas(1, Duration::from_secs(5));
     let client = builder.connect().await.unwrap();
     replica.pause();
     let lock = client.lock("k").wait(Duration::from_secs(60));

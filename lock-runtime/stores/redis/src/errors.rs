@@ -305,14 +305,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_has_become_a_replica_says_so_of_each_wait() {
+        for said in [
+            "UNBLOCKED force unblock from blocking operation, instance state changed",
+            "ERR WAIT cannot be used with replica instances.",
+        ] {
+            assert_eq!(kind_of(said), StoreErrorKind::ReadOnly, "{said}");
+        }
+        assert_eq!(kind_of("ERR replica instances"), StoreErrorKind::Refused);
+    }
+
+    #[test]
     fn what_passes_says_that_nothing_is_missing() {
         for passes in [
             "OOM command not allowed when used memory > 'maxmemory'.",
             "ERR command not allowed when used memory > 'maxmemory'.",
             "LOADING Redis is loading the dataset in memory",
             "READONLY You can't write against a read only replica.",
-            "UNBLOCKED force unblock from blocking operation, instance state changed",
-            "ERR WAIT cannot be used with replica instances.",
             "NOREPLICAS Not enough good replicas to write.",
             "MISCONF Redis is configured to save RDB snapshots, commands are disabled",
             "BUSY Redis is busy running a script.",
