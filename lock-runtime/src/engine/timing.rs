@@ -281,14 +281,17 @@ pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults)
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When to renew a new hold for the first time. `None`: it is not renewed. See [`renewal_at`].
-pub(crate) fn first_renewal(
+/// When to renew a hold next that was asked for at `sent`, for this lease. `None`: it is not
+/// renewed. A fixed lease is only if the store allows trust until `until`, and so not yet for the
+/// whole of it. See [`renewal_at`].
+pub(crate) fn next_renewal(
     sent: Instant,
-    options: &Resolved,
+    lease: Duration,
+    renew: bool,
     until: Option<Instant>,
 ) -> Option<Instant> {
-    let renews = options.renew;
-    renews.then(|| renewal_at(sent, options.lease, until))
+    let is_short = until.is_some_and(|until| until < deadline(sent, lease));
+    (renew || is_short).then(|| renewal_at(sent, lease, until))
 }
 
 /// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If
@@ -323,16 +326,19 @@ pub(crate) fn renewal_by(
     sent + share.min(command_timeout)
 }
 
-/// The lease that a renewal asks for: cut at `max_hold`'s end. `None` if too little is left to ask
-/// for.
+/// The lease that a renewal asks for: cut where the hold ends. Of a fixed lease, the rest. `None`
+/// if too little is left to ask for.
 pub(crate) fn renewal_lease(
     now: Instant,
     lease: Duration,
+    renew: bool,
     ends: Option<Instant>,
 ) -> Option<Duration> {
     let Some(ends) = ends else { return Some(lease) };
     let left = ends.saturating_duration_since(now);
-    (left >= MIN_LEASE).then_some(lease.min(left))
+    // It may have been extended by more than it had.
+    let asked = if renew { lease.min(left) } else { left };
+    (left >= MIN_LEASE).then_some(asked)
 }
 
 /// How long until an undo is repeated while its acquire may still arrive: soon at first, then ever
@@ -344,9 +350,13 @@ pub(crate) fn undo_pause(tries: u32, lease: Duration) -> Duration {
         .max(BACKOFF_MIN)
 }
 
-/// The end of `max_hold` of a hold that counts from `since`.
+/// The end of `max_hold`, or of a fixed lease, of a hold that counts from `since`.
 pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
-    options.max_hold.map(|max_hold| since + max_hold)
+    let lasts = match options.renew {
+        true => options.max_hold,
+        false => Some(options.lease),
+    };
+    lasts.map(|lasts| since + lasts)
 }
 
 /// Failures in a row of something that is repeated until it succeeds.

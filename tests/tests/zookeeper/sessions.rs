@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Layout, LockError};
+use lock_runtime::{Guard, Layout, LockError, LostReason};
 use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually};
 
 use crate::{LONG, children, client, worker};
@@ -55,6 +55,96 @@ async fn a_hold_is_over_for_its_client_before_the_server_ends_the_session() {
         })
         .await;
     }
+}
+
+async fn why_lost(guard: &Guard) -> LostReason {
+    match guard.extend(SESSION).await {
+        Err(LockError::Lost { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Until the end of a fixed lease that was asked for at `began`, and no longer.
+async fn lasts_to_its_end(guard: &Guard, began: Instant, lease: Duration, what: &str) {
+    assert!(
+        guard.remaining() < SESSION,
+        "{what}: the session is trusted for less than the lease"
+    );
+    guard.lost().await;
+    let lasted = began.elapsed();
+    let reason = why_lost(guard).await;
+    assert_eq!(reason, LostReason::Expired, "{what}: after {lasted:?}");
+    let least = lease - lease / 50 - Duration::from_millis(10);
+    assert!(lasted >= least, "{what}: {lasted:?}");
+}
+
+/// By a request, an extension, a hand-over, and of several keys at once and one after the other.
+#[tokio::test]
+async fn a_fixed_lease_that_outlives_the_trust_in_its_session_lasts_to_its_end() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url(OPTIONS);
+    let (one, other) = (client(&url).await, client(&url).await);
+    let lease = SESSION * 2;
+    let asked = async || {
+        let began = Instant::now();
+        let guard = one.lock("asked").lease(lease).acquire().await.unwrap();
+        lasts_to_its_end(&guard, began, lease, "asked").await;
+        // It is free then.
+        drop(other.lock("asked").acquire().await.unwrap());
+    };
+    let extended = async || {
+        let short = SESSION / 3;
+        let guard = one.lock("extended").lease(short).acquire().await.unwrap();
+        let began = Instant::now();
+        guard.extend(lease).await.unwrap();
+        lasts_to_its_end(&guard, began, lease, "extended").await;
+    };
+    let handed_over = async || {
+        let before = other.lock("handed-over").acquire().await.unwrap();
+        let waiter = tokio::spawn(one.lock("handed-over").lease(lease).acquire());
+        eventually("it waits", async || {
+            children(&servers, "handed-over").await == 2
+        })
+        .await;
+        let began = Instant::now();
+        before.release().await.unwrap();
+        let guard = waiter.await.unwrap().unwrap();
+        lasts_to_its_end(&guard, began, lease, "handed-over").await;
+    };
+    let several = async || {
+        let busy = other.lock("several-1").acquire().await.unwrap();
+        let keys = ["several-1", "several-2"];
+        let waiter = tokio::spawn(one.multi_lock(keys).lease(lease).acquire());
+        eventually("it waits", async || {
+            children(&servers, "several-1").await == 2
+        })
+        .await;
+        let began = Instant::now();
+        busy.release().await.unwrap();
+        let guard = waiter.await.unwrap().unwrap();
+        lasts_to_its_end(&guard, began, lease, "several").await;
+        let began = Instant::now();
+        let guard = one.multi_lock(keys).lease(lease).acquire().await.unwrap();
+        lasts_to_its_end(&guard, began, lease, "several at once").await;
+    };
+    tokio::join!(asked(), extended(), handed_over(), several());
+}
+
+/// One whose rest could not be asked for is over before its session can end.
+#[tokio::test]
+async fn a_fixed_lease_ends_with_the_trust_in_a_session_that_is_silent() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let cut_off = client(&servers.url_at(&[proxy.addr().port()], OPTIONS)).await;
+    let guard = cut_off.lock("k").lease(LONG).acquire().await.unwrap();
+    proxy.freeze();
+    guard.lost().await;
+    assert_eq!(why_lost(&guard).await, LostReason::NotRenewed);
+    assert_eq!(
+        children(&servers, "k").await,
+        1,
+        "its session is still there"
+    );
+    proxy.thaw();
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ impl AcquireTask<'_> {
         (deadline, until): (Instant, Option<Instant>),
         (token, tokens): (Option<u64>, TokenWindow),
     ) -> Arc<Hold> {
-        let renew_at = timing::first_renewal(sent, self.options, until);
+        let renew_at = timing::next_renewal(sent, self.options.lease, self.options.renew, until);
         let part = self.part(token);
         let tenure = self.tenure(waiter, now, tokens, None);
         self.previous = None;

@@ -174,7 +174,7 @@ impl Engine {
             tenure: None,
             how: GrantedBy::Store,
         };
-        let renew_at = timing::first_renewal(sent, options, until);
+        let renew_at = timing::next_renewal(sent, options.lease, options.renew, until);
         let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         under_way.disarm();
         AtOnce::Held(hold)
@@ -221,15 +221,17 @@ impl Engine {
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
-        let (deadline, renew_at) = match &confirmed {
+        let (since, deadline, renew_at) = match &confirmed {
             Ok(until) => (
+                sent,
                 timing::trusted_until(sent, options.lease, *until),
-                timing::first_renewal(sent, options, *until),
+                timing::next_renewal(sent, options.lease, options.renew, *until),
             ),
             // Until the watchdog has renewed, the earliest deadline counts.
             Err(error) if error.kind().is_transient() => {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
-                (deadlines.min().unwrap_or(sent), Some(sent))
+                let now = self.clock.now();
+                (now, deadlines.min().unwrap_or(sent), Some(sent))
             }
             Err(error) => return Err(unavailable(keys.first(), of_any(keys, error.clone()))),
         };
@@ -237,7 +239,7 @@ impl Engine {
         let mut holds = gathered.holds.iter();
         let lost = holds.find_map(|hold| Some((hold.key(), hold.loss()?)));
         if lost.is_none() && now < deadline {
-            return Ok(self.merge(gathered, sent, deadline, renew_at, options));
+            return Ok(self.merge(gathered, since, deadline, renew_at, options));
         }
         if budget.end().is_none_or(|ends| now < ends) {
             return Ok(None);

@@ -318,13 +318,8 @@ impl Watchdog {
                     self.observed.record_renewed(hold, self.late(event));
                     self.warn_of_long_hold(hold);
                 }
-                self.set(
-                    Arc::clone(hold),
-                    hold.renew
-                        .then(|| timing::renewal_at(sent, hold.lease, until)),
-                    0,
-                    None,
-                );
+                let next = hold.next_renewal(sent, lease, until);
+                self.set(Arc::clone(hold), next, 0, None);
             }
             RenewedParts::Unanswered => {
                 tracing::warn!(
@@ -361,11 +356,14 @@ impl Watchdog {
     }
 }
 
-/// None: `max_hold` ends, and it is not renewed any more.
+/// None: its `max_hold` or fixed lease ends, and it is not renewed any more.
 fn lease_of_renewal(hold: &Hold, sent: Instant) -> Option<Duration> {
-    let lease = timing::renewal_lease(sent, hold.lease, hold.ends);
+    let lease = hold.renewal_lease(sent);
     if lease.is_none() {
-        tracing::debug!(key = %hold.key().shortened(), "max_hold ends, not renewed any more");
+        tracing::debug!(
+            key = %hold.key().shortened(),
+            "max_hold or a fixed lease ends, not renewed any more"
+        );
     }
     lease
 }

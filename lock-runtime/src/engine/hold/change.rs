@@ -1,6 +1,7 @@
 //! What changes a hold while it lasts: a longer lease, by the watchdog or by its caller's wish; and
 //! a writer that becomes a reader.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{Instant, Permits, Released, Renewal};
@@ -42,11 +43,21 @@ impl Hold {
             state.renewing = false;
         }
     }
+
+    fn max_hold_ends(&self) -> Option<Instant> {
+        self.state.lock().ends.filter(|_| self.renew)
+    }
+
+    /// Its fixed lease was extended.
+    fn end_at_least(&self, until: Instant) {
+        let mut state = self.state.lock();
+        state.ends = state.ends.max(Some(until));
+    }
 }
 
 impl Engine {
     /// Lets a hold last at least `lease` from now.
-    pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
+    pub(crate) async fn extend(&self, hold: &Arc<Hold>, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
         self.check_process()?;
         self.check_lease(lease, hold.permits())?;
@@ -57,7 +68,7 @@ impl Engine {
             return Err(hold.lost_error(LostReason::Gone));
         }
         let sent = self.clock.now();
-        if hold.ends.is_some_and(|ends| sent + lease > ends) {
+        if hold.max_hold_ends().is_some_and(|ends| sent + lease > ends) {
             return Err(LockError::config(format!(
                 "an extension by {lease:?} would outlive the `max_hold` of this hold; \
                  extend by less, or allow a longer `max_hold`"
@@ -81,9 +92,18 @@ impl Engine {
             }
         };
         hold.prolong(sent, lease, until);
-        hold.loss()
-            .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        if !hold.renew {
+            hold.end_at_least(sent + lease);
+            if let Some(at) = hold.next_renewal(sent, lease, until) {
+                self.watchdog.watch(Arc::clone(hold), Some(at));
+            }
+        }
+        Ok(())
     }
+
     /// Turns a writer into a reader.
     pub(crate) async fn downgrade(&self, hold: &Hold) -> Result<(), LockError> {
         self.check_process()?;

@@ -25,14 +25,17 @@ impl Hold {
 
     /// Why a hold was lost at its deadline.
     fn expiry(&self, state: &HoldState) -> LostReason {
-        // The last renewal before the end of `max_hold` is cut to end there, less the part of a
-        // lease that is not trusted.
+        // The last renewal before its end is cut to end there, less the part of a lease that is
+        // not trusted.
         let slack = drift_margin(self.lease) + Duration::from_millis(15);
-        match self.ends {
-            Some(ends) if state.deadline + slack >= ends => LostReason::MaxHold,
+        let at_end = state
+            .ends
+            .is_some_and(|ends| state.deadline + slack >= ends);
+        match (at_end, self.renew) {
+            (true, true) => LostReason::MaxHold,
             _ if state.renewing => LostReason::NotRenewed,
-            _ if self.renew => LostReason::Stalled,
-            _ => LostReason::Expired,
+            (true, false) => LostReason::Expired,
+            (false, _) => LostReason::Stalled,
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use self::part::Part;
 use super::late_acquire::LateAcquire;
 use super::local_queue::Tenure;
+use super::timing;
 use crate::config::Resolved;
 use crate::error::LostReason;
 use crate::observe::{GrantedBy, LockKind};
@@ -29,8 +30,6 @@ pub(crate) struct Hold {
     pub(crate) since: Instant,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
-    /// The end of `max_hold`.
-    pub(crate) ends: Option<Instant>,
     /// Whom it came from.
     pub(crate) how: GrantedBy,
     /// What it was granted as. A writer may have become a reader since.
@@ -46,6 +45,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct HoldState {
     deadline: Instant,
+    /// The end of `max_hold`, or of a fixed lease.
+    ends: Option<Instant>,
     /// The store keeps it at most until then: by the longest lease ever asked for, answered or not.
     stored_until: Instant,
     lost: Option<LostReason>,
@@ -97,13 +98,13 @@ impl Hold {
             since: now,
             lease: options.lease,
             renew: options.renew,
-            ends: grant.ends,
             how: grant.how,
             kind: LockKind::of(options.permits),
             pending_outcomes: grant.pending_outcomes,
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
+                ends: grant.ends,
                 stored_until: grant.deadline + drift_margin(options.lease),
                 lost: None,
                 // The end of a part is nobody's news.
@@ -155,6 +156,23 @@ impl Hold {
 
     pub(crate) fn deadline(&self) -> Instant {
         self.state.lock().deadline
+    }
+
+    /// The lease that a renewal at this time asks for. `None` if the hold ends.
+    pub(super) fn renewal_lease(&self, now: Instant) -> Option<Duration> {
+        let ends = self.state.lock().ends;
+        timing::renewal_lease(now, self.lease, self.renew, ends)
+    }
+
+    /// When to renew it next, after a request for this lease.
+    pub(super) fn next_renewal(
+        &self,
+        sent: Instant,
+        asked: Duration,
+        until: Option<Instant>,
+    ) -> Option<Instant> {
+        let lease = if self.renew { self.lease } else { asked };
+        timing::next_renewal(sent, lease, self.renew, until)
     }
 
     /// The store keeps it at most until then.

@@ -202,6 +202,28 @@ fn a_hold_is_renewed_at_a_third_of_its_lease() {
     assert_eq!(at(Some(sent + 60_000 * MS)), sent + 10_000 * MS);
 }
 
+/// Its lease is not renewed. But a store that does not allow trust in the whole of it is asked
+/// again, for the rest.
+#[test]
+fn a_fixed_lease_is_asked_for_again_where_its_store_is_not_trusted_for_all_of_it() {
+    let (sent, lease) = (Instant::now(), 10_000 * MS);
+    let whole = deadline(sent, lease);
+    let next = |renew, until| next_renewal(sent, lease, renew, until);
+    assert_eq!(next(false, None), None);
+    assert_eq!(next(false, Some(whole)), None);
+    assert_eq!(
+        next(false, Some(sent + 6_000 * MS)),
+        Some(sent + 2_000 * MS)
+    );
+    assert_eq!(next(true, None), Some(sent + lease / 3));
+    assert_eq!(next(true, Some(sent + 6_000 * MS)), Some(sent + 2_000 * MS));
+    let rest = |left| renewal_lease(sent, lease, false, Some(sent + left));
+    assert_eq!(rest(4_000 * MS), Some(4_000 * MS));
+    assert_eq!(rest(MIN_LEASE - NANO), None);
+    // After an extension.
+    assert_eq!(rest(60_000 * MS), Some(60_000 * MS));
+}
+
 #[test]
 fn a_failed_renewal_is_tried_again_after_a_twentieth_of_the_lease_at_most() {
     let now = Instant::now();
@@ -234,8 +256,11 @@ fn a_renewal_has_a_third_of_what_the_first_of_its_holds_has_left() {
 #[test]
 fn the_last_renewal_ends_at_max_hold_and_asks_for_the_shortest_lease_at_least() {
     let now = Instant::now();
-    assert_eq!(renewal_lease(now, 30_000 * MS, None), Some(30_000 * MS));
-    let left = |left| renewal_lease(now, 30_000 * MS, Some(now + left));
+    assert_eq!(
+        renewal_lease(now, 30_000 * MS, true, None),
+        Some(30_000 * MS)
+    );
+    let left = |left| renewal_lease(now, 30_000 * MS, true, Some(now + left));
     assert_eq!(left(MIN_LEASE), Some(MIN_LEASE));
     assert_eq!(left(MIN_LEASE - NANO), None);
     assert_eq!(left(5000 * MS), Some(5000 * MS));
@@ -268,12 +293,14 @@ fn an_undo_is_repeated_ever_more_seldom_up_to_a_tenth_of_the_lease() {
 }
 
 #[test]
-fn max_hold_counts_from_the_grant() {
+fn max_hold_and_a_fixed_lease_count_from_the_grant() {
     let since = Instant::now();
     let mut options = options(1000 * MS, true);
     assert_eq!(hold_ends(since, &options), Some(since + 5000 * MS));
     options.max_hold = None;
     assert_eq!(hold_ends(since, &options), None);
+    options.renew = false;
+    assert_eq!(hold_ends(since, &options), Some(since + 1000 * MS));
 }
 
 #[test]

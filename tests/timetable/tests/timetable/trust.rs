@@ -27,11 +27,36 @@ fn a_grant_is_trusted_for_as_long_as_the_store_says() {
             let request = client.lock("k").lease(of(3000)).acquire();
             let guard = store.ask(10_000, request).await.unwrap();
             assert_eq!(guard.remaining(), of(trusted));
+            store.set_usual("renew", DOWN);
             ms(trusted - 1).await;
             assert!(guard.is_held());
             ms(1).await;
             assert!(!guard.is_held());
         }
+    });
+}
+
+/// And for no more than the rest.
+#[test]
+fn the_rest_of_a_fixed_lease_that_is_trusted_for_less_is_asked_for() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answer(granted_for(600));
+        let request = client.lock("k").lease(of(3000)).acquire();
+        let guard = store.ask(10_000, request).await.unwrap();
+        store.answer(Reply::Renew(vec![Renewed::Until(runtime_now() + of(1100))]));
+        ms(201).await;
+        assert_eq!(guard.remaining(), of(899));
+        store.answer(Reply::Renew(vec![Renewed::Renewed]));
+        ms(300).await;
+        assert_eq!(store.when("renew"), [200, 500]);
+        // 2500 ms from then on, less what is never trusted of a lease.
+        assert_eq!(guard.remaining(), of(2472));
+        ms(2471).await;
+        assert!(guard.is_held());
+        ms(1).await;
+        assert!(!guard.is_held());
+        assert!(store.when("renew").is_empty());
     });
 }
 
