@@ -266,7 +266,7 @@ impl Drop for Engine {
 /// release, before any lock is taken that another thread may have had at the fork.
 impl Engine {
     /// Whether its thread is not there: in a child process, or since it could not be started.
-    fn has_no_thread(&self) -> bool {
+    pub(crate) fn has_no_thread(&self) -> bool {
         let is_forked = |mut fork: forkguard::Guard| fork.detected_fork();
         self.refusal.is_some() || self.fork.clone().is_some_and(is_forked)
     }

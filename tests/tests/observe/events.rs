@@ -84,28 +84,37 @@ async fn what_is_told_of_several_keys_names_the_first_and_counts_the_others() {
     let observer = move |event: &Event<'_>| {
         let what = match event.what {
             What::Asked => "asked",
+            What::Queued => "queued",
             What::Granted { .. } => "granted",
             What::Renewed { .. } => "renewed",
             What::Released { .. } => "released",
             _ => return,
         };
         let lock = event.lock.unwrap();
+        // Not of the one that is waited for.
+        if lock.key.as_str() == "c" && lock.more_keys == 0 && what != "queued" {
+            return;
+        }
         let about = (what, lock.key.as_str().to_owned(), lock.more_keys);
         told.lock().unwrap().push(about);
     };
     let builder = LockClient::builder().url("memory:").observer(observer);
     let client = builder.connect().await.unwrap();
+    let held = client.lock("c").acquire().await.unwrap();
     let several = client.multi_lock(["c", "a", "b", "a"]);
     let request = several.lease(3 * SECOND).renew(true);
-    let guard = request.acquire().await.unwrap();
+    let request = tokio::spawn(request.acquire());
     let is_told = |what: &str| all.lock().unwrap().iter().any(|(told, ..)| *told == what);
+    eventually("it waits", async || is_told("queued")).await;
+    held.release().await.unwrap();
+    let guard = request.await.unwrap().unwrap();
     eventually("it is renewed", async || is_told("renewed")).await;
     guard.release().await.unwrap();
     eventually("it is released", async || is_told("released")).await;
     let mut all = all.lock().unwrap().clone();
     all.dedup();
     let about = |what| (what, "a".to_owned(), 2);
-    let expected = ["asked", "granted", "renewed", "released"].map(about);
+    let expected = ["asked", "queued", "granted", "renewed", "released"].map(about);
     assert_eq!(*all, expected);
 }
 

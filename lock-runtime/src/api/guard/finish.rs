@@ -67,6 +67,9 @@ impl Guard {
 
     /// Ends the hold, or gives back the share, in the background.
     pub(crate) fn finish_in_background(&self) {
+        if self.engine.has_no_thread() {
+            return;
+        }
         let gate = self.close_gate();
         if gate.is_some_and(|gate| gate.leave_end_to_polls(|| self.end())) {
             return;

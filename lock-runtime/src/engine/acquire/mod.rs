@@ -59,7 +59,6 @@ impl Engine {
         engine.short_lease.note(request.keys, lease, timeout);
         engine.note_views(request.keys);
         let budget = Budget::new(request.started, options.wait, &engine.defaults);
-        let queued = &request.was_queued;
         let mut keys = request.keys.iter();
         let outer = keys.find_map(|key| enclosing(engine.id(), key));
         if let Some(frame) = outer {
@@ -67,14 +66,14 @@ impl Engine {
             return Box::pin(nested).await;
         }
         let hold = if more.is_empty() {
-            let mut task = AcquireTask::new(engine, first.clone(), options, budget, queued);
+            let mut task = AcquireTask::new(engine, first.clone(), options, budget, request);
             if budget.may_wait() {
                 task.wait(request.started).await
             } else {
                 task.try_once(request.started).await
             }
         } else {
-            Box::pin(engine.acquire_several(request.keys, options, budget, queued)).await
+            Box::pin(engine.acquire_several(request.keys, options, budget, request)).await
         };
         Ok(OwnOrNested::Own(hold?))
     }

@@ -19,7 +19,7 @@ pub(super) struct ObservedRequest<'e> {
     pub(super) options: &'e Resolved,
     pub(super) started: Instant,
     /// The observers know that it waits.
-    pub(super) was_queued: AtomicBool,
+    was_queued: AtomicBool,
     ended: bool,
 }
 
@@ -60,6 +60,13 @@ impl<'e> ObservedRequest<'e> {
         };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
         events.record_queued(subject, what, self.was_queued.load(Ordering::Relaxed));
+    }
+
+    /// Records once, for the observers, that the request waits: for whichever of its keys.
+    pub(super) fn record_queued(&self) {
+        if !self.was_queued.swap(true, Ordering::Relaxed) {
+            self.record(What::Queued);
+        }
     }
 
     pub(super) fn end(mut self, result: Result<OwnOrNested, LockError>) -> Result<Got, LockError> {

@@ -5,7 +5,6 @@
 //! (ordered resource allocation; Havender, "Avoiding deadlock in multitasking systems", 1968).
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lock_store::{
@@ -13,6 +12,7 @@ use lock_store::{
     Wish,
 };
 
+use super::observed_request::ObservedRequest;
 use super::task::{self, AcquireTask};
 use crate::config::Resolved;
 use crate::engine::Engine;
@@ -38,7 +38,7 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
-        was_queued: &AtomicBool,
+        observed: &ObservedRequest<'_>,
     ) -> Result<Arc<Hold>, LockError> {
         let mut keys = keys.to_vec();
         keys.sort();
@@ -65,7 +65,7 @@ impl Engine {
         }
         let mut retry = Retry::default();
         loop {
-            if let Some(hold) = self.gather(&keys, options, budget, was_queued).await? {
+            if let Some(hold) = self.gather(&keys, options, budget, observed).await? {
                 return Ok(hold);
             }
             if budget.end().is_none() && retry.failures() + 1 >= timing::LOST_GATHERINGS {
@@ -186,7 +186,7 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
-        was_queued: &AtomicBool,
+        observed: &ObservedRequest<'_>,
     ) -> Result<Gathered<'_>, LockError> {
         let alone = Resolved {
             renew: true,
@@ -200,7 +200,7 @@ impl Engine {
             holds: Vec::with_capacity(keys.len()),
         };
         for key in keys {
-            let mut task = AcquireTask::new(self, key.clone(), &alone, budget, was_queued);
+            let mut task = AcquireTask::new(self, key.clone(), &alone, budget, observed);
             gathered.holds.push(task.wait(self.clock.now()).await?);
         }
         Ok(gathered)
@@ -212,9 +212,9 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
-        was_queued: &AtomicBool,
+        observed: &ObservedRequest<'_>,
     ) -> Result<Option<Arc<Hold>>, LockError> {
-        let gathered = self.take_each(keys, options, budget, was_queued).await?;
+        let gathered = self.take_each(keys, options, budget, observed).await?;
         let sent = self.clock.now();
         let confirmed = self.confirm(&gathered.holds, options, &budget).await;
         let failed = confirmed.as_ref().err();

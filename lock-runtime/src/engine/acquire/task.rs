@@ -1,10 +1,9 @@
 //! The acquire task: what one request has asked the store for, and what is to be undone of it.
 
-use std::sync::atomic::AtomicBool;
-
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Claim, Failure, Instant, Link, LockKey, Permits, Queue};
 
+use super::observed_request::ObservedRequest;
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
@@ -37,8 +36,8 @@ pub(super) struct AcquireTask<'e> {
     /// The handoff to this request that the store must be asked about: it ends with the next
     /// command.
     pub(super) previous: Option<Handoff>,
-    /// The observers know that its request waits.
-    pub(super) was_queued: &'e AtomicBool,
+    /// The whole request.
+    pub(super) observed: &'e ObservedRequest<'e>,
     _active: Entered<&'e Active>,
 }
 
@@ -67,7 +66,7 @@ impl<'e> AcquireTask<'e> {
         key: LockKey,
         options: &'e Resolved,
         budget: Budget,
-        was_queued: &'e AtomicBool,
+        observed: &'e ObservedRequest<'e>,
     ) -> Self {
         Self {
             engine,
@@ -81,7 +80,7 @@ impl<'e> AcquireTask<'e> {
             registered: false,
             grant_link: None,
             previous: None,
-            was_queued,
+            observed,
             _active: Active::enter(&*engine.active),
         }
     }

@@ -8,7 +8,6 @@
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use lock_store::timing::BACKOFF_MIN;
 use lock_store::{Instant, Queue, StoreError};
@@ -24,7 +23,6 @@ use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Doing, Handoff, QueuedRequest, Waiter};
 use crate::engine::timing::{self, Retry};
 use crate::error::LockError;
-use crate::observe::{LockKind, Subject, What};
 
 /// A request in the local queue. A handoff that it did not use goes to the next.
 struct Queued<'e> {
@@ -314,23 +312,10 @@ impl<'e> AcquireTask<'e> {
         let waiter = &waiting.queued.waiter;
         let next_ask_at = waiting.state.next_ask_at(waiter.standing().is_first);
         let wake = waiting.warning.wake_at(self.wake_at(waiter, next_ask_at));
-        self.record_queued();
+        self.observed.record_queued();
         waiter.signal.note_doing(Doing::Sleeps(wake));
         self.engine.local_queues.put_on_patrol(waiter.queue());
         wake
-    }
-
-    /// Records once, for the observers, that the request waits.
-    fn record_queued(&self) {
-        if self.was_queued.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let claim = &self.request.claim;
-        let subject = Subject::new(&claim.key, 0, LockKind::of(claim.permits));
-        self.engine
-            .observed
-            .events
-            .record(Some(subject), What::Queued);
     }
 }
 

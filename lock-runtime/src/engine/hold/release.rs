@@ -94,13 +94,10 @@ impl Engine {
     }
 
     fn release_unawaited(&self, hold: &Hold, tells: bool) {
-        if hold.is_released() {
+        if self.has_no_thread() || hold.is_released() {
             return;
         }
         // A shutdown does not close the store before the cleanup task knows of it.
-        if self.has_no_thread() {
-            return;
-        }
         let _active = Active::enter(&*self.active);
         let now = self.clock.now();
         let Some(ending) = self.end(hold, now) else {

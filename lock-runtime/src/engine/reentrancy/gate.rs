@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lock_store::Mutex;
+use lock_store::{LockKey, Mutex};
 use tokio::sync::Notify;
 
 use crate::engine::hold::Hold;
@@ -125,15 +125,16 @@ impl NestedGate {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), LockError> {
+    /// Refuses a request for this key if it can't.
+    pub(super) fn check(&self, key: &LockKey) -> Result<(), LockError> {
         let loss = self.loss();
-        loss.map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
+        loss.map_or(Ok(()), |reason| Err(LockError::lost(key.clone(), reason)))
     }
 
     /// Waits for that.
-    pub(super) async fn until_lost(&self) -> LockError {
+    pub(super) async fn until_lost(&self, key: &LockKey) -> LockError {
         let reason = self.hold.until_lost(|| self.loss()).await;
-        self.hold.lost_error(reason)
+        LockError::lost(key.clone(), reason)
     }
 
     /// Whether its guard has ended.

@@ -40,19 +40,19 @@ impl Engine {
     ) -> Result<OwnOrNested, LockError> {
         let gate = frame.gate();
         let hold = gate.hold();
-        self.check_nested(gate, keys, options)?;
-        let permit = self.pass_gate(gate, options, &budget).await?;
-        gate.check()?;
+        let key = self.check_nested(gate, keys, options)?;
+        let permit = self.pass_gate(gate, key, options, &budget).await?;
+        gate.check(key)?;
         // It may have been downgraded while this waited.
         self.check_nested(gate, keys, options)?;
         if options.fenced {
             // Once the hold is over, a token would be one of its successor.
             tokio::select! {
                 biased;
-                error = gate.until_lost() => return Err(error),
+                error = gate.until_lost(key) => return Err(error),
                 fenced = self.fence_nested(hold, keys, &budget) => fenced?,
             }
-            gate.check()?;
+            gate.check(key)?;
         }
         hold.keep_at_least(self.clock.now(), options.kept_always());
         Ok(OwnOrNested::Nested(permit))
@@ -73,15 +73,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a request inside of a hold can use it.
-    fn check_nested(
+    /// Whether a request inside of a hold can use it. The key that messages name: one of those that
+    /// are held already.
+    fn check_nested<'k>(
         &self,
-        gate: &NestedGate,
-        keys: &[LockKey],
+        gate: &'k NestedGate,
+        keys: &'k [LockKey],
         options: &Resolved,
-    ) -> Result<(), LockError> {
+    ) -> Result<&'k LockKey, LockError> {
         let hold = gate.hold();
-        // The message is about a key that is held already.
         let held = keys.iter().find(|key| hold.find(self.id(), key).is_some());
         let key = held.unwrap_or(hold.key());
         match (hold.permits(), options.permits) {
@@ -104,13 +104,14 @@ impl Engine {
         if missing || !options.reentrant {
             return Err(LockError::WouldDeadlock { key: key.clone() });
         }
-        Ok(())
+        Ok(key)
     }
 
     /// Waits until no sibling uses the hold.
     async fn pass_gate(
         &self,
         gate: &Arc<NestedGate>,
+        key: &LockKey,
         options: &Resolved,
         budget: &Budget,
     ) -> Result<NestedPermit, LockError> {
@@ -125,7 +126,7 @@ impl Engine {
         let permit = async {
             tokio::select! {
                 biased;
-                error = gate.until_lost() => Err(error),
+                error = gate.until_lost(key) => Err(error),
                 () = closed => Err(LockError::Shutdown),
                 permit = self.wait_at_gate(gate, shared, budget) => Ok(permit),
             }
@@ -136,7 +137,7 @@ impl Engine {
         };
         permit.unwrap_or_else(|| {
             Err(LockError::Busy {
-                key: gate.hold().key().clone(),
+                key: key.clone(),
                 held_by: HeldBy::ThisClient,
                 waited: self.clock.now().saturating_duration_since(budget.started),
             })

@@ -56,6 +56,28 @@ fn a_hold_that_is_gone_has_no_token() {
     });
 }
 
+/// Also inside of a hold on several keys, of which another is the first.
+#[test]
+fn a_nested_request_that_fails_names_the_key_that_it_asked_for() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let both = client.multi_lock(["a", "b"]).lease(of(1000)).acquire();
+        let guard = store.ask(WAIT, both).await.unwrap();
+        let lock = || client.lock("b").wait(of(300)).acquire();
+        let body = async {
+            let _first = store.ask(WAIT, lock()).await.unwrap();
+            let busy = store.ask(300, lock()).await.unwrap_err();
+            assert_eq!(busy.key().map(|key| key.as_str()), Some("b"), "{busy}");
+            ms(1000).await;
+            let lost = store.ask(300, lock()).await.unwrap_err();
+            assert_eq!(lost.key().map(|key| key.as_str()), Some("b"), "{lost}");
+            assert_eq!(short(&busy), "busy after 300ms");
+            assert_eq!(short(&lost), "lost, Expired");
+        };
+        guard.scope(body).await;
+    });
+}
+
 #[test]
 fn siblings_wait_for_each_other_and_no_longer_than_they_may() {
     simulated(async {
