@@ -215,6 +215,13 @@ pub(crate) fn trusted_until(sent: Instant, lease: Duration, until: Option<Instan
     until.map_or(deadline, |until| until.min(deadline))
 }
 
+/// For how long the store allows trust after a request that was sent at `sent`, if that is less
+/// than the lease is trusted for. Then the rest has to be asked for, also of a fixed lease.
+pub(crate) fn allowed(sent: Instant, lease: Duration, until: Option<Instant>) -> Option<Duration> {
+    let until = until.filter(|until| *until < deadline(sent, lease))?;
+    Some(until.saturating_duration_since(sent))
+}
+
 /// The end of the trust in a handed-over hold, or `None` if it must be confirmed first. `confirmed`
 /// is when a request was sent that the store has answered. The grant came after that request on the
 /// same link, so its lease began later.
@@ -245,28 +252,33 @@ pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
 /// When to renew a hold that was handed off inside the process and can be trusted until `until`.
 /// `None` if the store must be asked first: too little is left, or more than the lease. A `fresh`
 /// hold was handed over by the store a moment ago: the rest of its lease was not asked for yet.
+/// `allowed` is what the store allowed when it was last asked; see [`allowed`].
 pub(crate) fn handed_off_renewal(
     now: Instant,
     until: Instant,
     fresh: bool,
+    allowed: Option<Duration>,
     options: &Resolved,
 ) -> Option<Option<Instant>> {
     let (left, lease) = (until.saturating_duration_since(now), options.lease);
+    let whole = trusted(lease);
+    let short = allowed.filter(|allowed| *allowed < whole);
+    let renews = options.renew || short.is_some();
     let enough = if fresh {
-        trusted(lease).min(first_lease(lease)) / 2
-    } else if options.renew {
-        trusted(lease) / 2
+        whole.min(first_lease(lease)) / 2
+    } else if renews {
+        short.unwrap_or(whole) / 2
     } else {
         // A lease that is not renewed is all that the body has.
-        trusted(lease) - lease / 100
+        whole - lease / 100
     };
-    if left < enough || left > trusted(lease) {
+    if left < enough || left > whole {
         return None;
     }
-    let missing = trusted(lease) - left;
+    let missing = short.unwrap_or(whole).saturating_sub(left);
     let soon = handed_over_renewal(now, until);
-    Some(if options.renew {
-        let at = now + (lease / 3).saturating_sub(missing);
+    Some(if renews {
+        let at = now + (short.unwrap_or(lease) / 3).saturating_sub(missing);
         Some(if fresh { at.max(soon) } else { at })
     } else {
         (missing > lease / 100).then_some(soon)
@@ -290,8 +302,8 @@ pub(crate) fn next_renewal(
     renew: bool,
     until: Option<Instant>,
 ) -> Option<Instant> {
-    let is_short = until.is_some_and(|until| until < deadline(sent, lease));
-    (renew || is_short).then(|| renewal_at(sent, lease, until))
+    let renews = renew || allowed(sent, lease, until).is_some();
+    renews.then(|| renewal_at(sent, lease, until))
 }
 
 /// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If

@@ -130,6 +130,33 @@ async fn a_fixed_lease_that_outlives_the_trust_in_its_session_lasts_to_its_end()
     tokio::join!(asked(), extended(), handed_over(), several());
 }
 
+/// And goes on until it is released, or its fixed lease ends.
+#[tokio::test]
+async fn tasks_of_one_process_hand_off_a_hold_whose_session_is_trusted_for_less_than_its_lease() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url(OPTIONS)).await;
+    let passed = async |key: &'static str, fixed: Option<Duration>| {
+        let lock = || match fixed {
+            Some(lease) => client.lock(key).lease(lease),
+            None => client.lock(key),
+        };
+        let first = lock().acquire().await.unwrap();
+        let next = tokio::spawn(lock().acquire());
+        eventually("it waits", async || client.stats().waiting > 0).await;
+        let began = Instant::now();
+        first.release().await.unwrap();
+        (next.await.unwrap().unwrap(), began)
+    };
+    let (guard, _) = passed("renewed", None).await;
+    assert_eq!(client.stats().handed_off, 1);
+    let lease = SESSION * 2;
+    let (fixed, began) = passed("fixed", Some(lease)).await;
+    assert_eq!(client.stats().handed_off, 2);
+    lasts_to_its_end(&fixed, began, lease, "handed off").await;
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
 /// One whose rest could not be asked for is over before its session can end.
 #[tokio::test]
 async fn a_fixed_lease_ends_with_the_trust_in_a_session_that_is_silent() {

@@ -119,7 +119,10 @@ impl AcquireTask<'_> {
     ) -> Arc<Hold> {
         let renew_at = timing::next_renewal(sent, self.options.lease, self.options.renew, until);
         let part = self.part(token);
-        let tenure = self.tenure(waiter, now, tokens, None);
+        let mut tenure = self.tenure(waiter, now, tokens, None);
+        if let Some(tenure) = &mut tenure {
+            tenure.note_allowed(timing::allowed(sent, self.options.lease, until));
+        }
         self.previous = None;
         let grant = self.grant(sent, deadline, tenure, GrantedBy::Store);
         self.make_hold(part, now, grant, renew_at)

@@ -41,6 +41,9 @@ impl Hold {
                 None => state.deadline.max(deadline),
             };
             state.renewing = false;
+            if let Some(tenure) = &mut state.tenure {
+                tenure.note_allowed(timing::allowed(sent, lease, until));
+            }
         }
     }
 

@@ -63,7 +63,8 @@ impl Handoff {
         let fresh = tenure
             .handed_until
             .is_some_and(|until| self.deadline <= until);
-        let renew_at = timing::handed_off_renewal(now, self.deadline, fresh, options);
+        let renew_at =
+            timing::handed_off_renewal(now, self.deadline, fresh, tenure.allowed, options);
         let fits = !tenure.is_over(now, limits) && !too_long;
         let Some(renew_at) = renew_at.filter(|_| fits) else {
             return Err(self);

@@ -162,6 +162,8 @@ pub(crate) struct Tenure {
     /// The end of the first lease, if the store handed the key over. The rest of the lease is asked
     /// for soon.
     pub(super) handed_until: Option<Instant>,
+    /// For how long the store allowed trust when it was last asked, if that is less than the lease.
+    pub(super) allowed: Option<Duration>,
     pub(super) tokens: TokenWindow,
     pub(super) marker: HandoffMarker,
 }

@@ -6,6 +6,7 @@
 //! then the other processes have their turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::{Instant, LockKey, Owner};
 
@@ -28,6 +29,7 @@ impl Tenure {
             handoffs: 0,
             lasts_until: began,
             handed_until,
+            allowed: None,
             tokens,
             marker,
         })
@@ -45,6 +47,11 @@ impl Tenure {
     /// The store was asked to keep the key until then.
     pub(crate) fn extend_to(&mut self, until: Instant) {
         self.lasts_until = self.lasts_until.max(until);
+    }
+
+    /// See [`timing::allowed`](crate::engine::timing::allowed).
+    pub(crate) fn note_allowed(&mut self, allowed: Option<Duration>) {
+        self.allowed = allowed;
     }
 
     pub(crate) fn next_token(&mut self) -> Option<u64> {

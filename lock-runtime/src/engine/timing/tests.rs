@@ -156,15 +156,16 @@ fn what_is_handed_off_has_enough_left_and_no_more_than_the_whole() {
     let now = Instant::now();
     let lease = 30_000 * MS;
     let whole = trusted(lease);
-    let left =
-        |left, fresh, renew| handed_off_renewal(now, now + left, fresh, &options(lease, renew));
+    let left = |left, fresh, renew| {
+        handed_off_renewal(now, now + left, fresh, None, &options(lease, renew))
+    };
     // Of a hand-over by the store, whose rest was not asked for yet: half of a first lease.
     for renew in [true, false] {
         assert_eq!(left(1000 * MS, true, renew), Some(Some(now + 125 * MS)));
         assert_eq!(left(1000 * MS - NANO, true, renew), None);
         assert_eq!(left(whole + NANO, true, renew), None);
     }
-    let of_short = |left| handed_off_renewal(now, now + left, true, &options(500 * MS, true));
+    let of_short = |left| handed_off_renewal(now, now + left, true, None, &options(500 * MS, true));
     assert!(of_short(200 * MS).is_none() && of_short(300 * MS).is_some());
     // Of one that is renewed: half.
     assert_eq!(left(whole / 2, false, true), Some(Some(now)));
@@ -181,6 +182,28 @@ fn what_is_handed_off_has_enough_left_and_no_more_than_the_whole() {
     assert_eq!(left(whole + NANO, false, false), None);
     assert_eq!(left(whole - lease / 100, false, false), Some(None));
     assert_eq!(left(whole - lease / 100 - NANO, false, false), None);
+}
+
+/// As one that is renewed, whose lease is as long as its store allows.
+#[test]
+fn what_is_handed_off_where_its_store_is_trusted_for_less_has_half_of_that() {
+    let now = Instant::now();
+    let left = |left, lease, renew| {
+        let (until, allowed) = (now + left, Some(6000 * MS));
+        handed_off_renewal(now, until, false, allowed, &options(lease, renew))
+    };
+    for renew in [true, false] {
+        let left = |milliseconds: u32| left(milliseconds * MS, 30_000 * MS, renew);
+        assert_eq!(left(6000), Some(Some(now + 2000 * MS)));
+        assert_eq!(left(5000), Some(Some(now + 1000 * MS)));
+        assert_eq!(left(3000), Some(Some(now)));
+        assert_eq!(left(2999), None);
+    }
+    // A lease that is shorter than that is as it is everywhere.
+    let whole = trusted(1000 * MS);
+    assert_eq!(left(whole, 1000 * MS, false), Some(None));
+    assert_eq!(left(whole - 11 * MS, 1000 * MS, false), None);
+    assert_eq!(left(whole + MS, 1000 * MS, true), None);
 }
 
 #[test]
