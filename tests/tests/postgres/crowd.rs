@@ -13,7 +13,7 @@ use crate::{builder, client};
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
 /// The sessions of clients that wait for a row.
-const AT_THE_ROW: &str = "SELECT count(*) FROM pg_stat_activity
+pub(crate) const AT_THE_ROW: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE usename = 'app' AND wait_event_type = 'Lock'";
 
 /// A session that has the row of the key `k`, as a request of a crowd.

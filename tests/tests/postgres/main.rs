@@ -21,6 +21,7 @@ mod options;
 mod poolers;
 mod prepared;
 mod set_up;
+mod standstill;
 mod strangers;
 mod tls;
 mod told;

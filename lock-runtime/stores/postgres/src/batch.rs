@@ -11,8 +11,8 @@ use lock_store::{Answer, Failure, Instant, Replied};
 
 use crate::errors::contended;
 use crate::statement::LINK;
-use crate::store::PostgresStore;
-use crate::together::Together;
+use crate::store::{PostgresStore, is_lately};
+use crate::together::{LeftSeat, Together};
 
 /// How soon after its time a statement has an end.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
@@ -42,15 +42,22 @@ impl PostgresStore {
         by: Instant,
     ) -> Replied<R::Reply> {
         let clock = &self.pool.clock;
-        let mut place = R::together(self).join(&name, request, by);
+        let mut place = R::together(self).join(&name, request, (clock.now(), by));
         if place.begins
             && let Some(store) = self.me.upgrade()
         {
             clock.spawn(carry_out_all::<R>(store, name.clone()));
         }
         let mut reply = clock.by(by, &mut place.replied).await;
-        if reply.is_none() && place.leave() {
-            return Err(Failure::without_effect(contended(self.server())));
+        if reply.is_none()
+            && let LeftSeat::Unsent(answered) = place.leave()
+        {
+            // Whoever waits for others learns from what they were told whether the server answers.
+            let error = match answered.is_some_and(|at| is_lately(at, clock.now())) {
+                true => contended(self.server()),
+                false => self.silence(),
+            };
+            return Err(Failure::without_effect(error));
         }
         if reply.is_none() {
             // Its statement has as much time, and says more of the end.

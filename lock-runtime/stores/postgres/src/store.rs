@@ -28,6 +28,9 @@ pub(crate) const SLACK: Duration = Duration::from_secs(1);
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 /// The least time that must be left for a repeat.
 pub(crate) const LOCKED_TRY: Duration = Duration::from_millis(100);
+/// The functions wait for a row for 200 ms. A server that has not answered for this long stands
+/// still, whatever it said before.
+const LOCKED_LASTS: Duration = Duration::from_secs(1);
 
 /// A client's handle.
 pub(crate) struct PostgresStore {
@@ -78,18 +81,24 @@ impl PostgresStore {
     ) -> Replied<T> {
         let clock = &self.pool.clock;
         let began = clock.now();
-        let mut last_locked = None;
+        let mut last_locked: Option<(Instant, StoreError)> = None;
         loop {
-            let sent = match self.send_statement(&statement, by).await {
+            let sent = self.send_statement(&statement, by).await;
+            let now = clock.now();
+            let locked = || {
+                let last = last_locked.clone()?;
+                is_lately(last.0, now).then_some(last.1)
+            };
+            let sent = match sent {
                 Ok(sent) => sent,
-                Err(error) => return Err(Failure::without_effect(last_locked.unwrap_or(error))),
+                Err(error) => return Err(Failure::without_effect(locked().unwrap_or(error))),
             };
             let connection = &sent.connection;
             let unknown = |error| Failure::unknown(error, LINK).until(sent.until);
             let describe = |error: &Error| of_postgres(error, self.server());
             let failed = match sent.rows {
                 None => {
-                    return Err(unknown(last_locked.unwrap_or_else(|| {
+                    return Err(unknown(locked().unwrap_or_else(|| {
                         self.pool.doubt(connection);
                         self.silence()
                     })));
@@ -97,18 +106,23 @@ impl PostgresStore {
                 Some(Err(error)) => error,
                 // If they can't be read, it was carried out, and what came of it can't be told.
                 Some(Ok(rows)) => {
+                    self.note_answer(&statement, now);
                     let value = read(&rows).map_err(|error| unknown(describe(&error)))?;
                     return Ok(Answer::new(value, LINK));
                 }
             };
             let error = describe(&failed);
-            match effect_of(&failed) {
-                Effect::Repeat if clock.now() < by => {}
+            let effect = effect_of(&failed);
+            if effect != Effect::Unknown {
+                self.note_answer(&statement, now);
+            }
+            match effect {
+                Effect::Repeat if now < by => {}
                 // Over a new session, which sees what is there before it is used.
                 Effect::Gone if connection.since() < began => self.pool.retire_all(),
-                Effect::RowLocked if statement.is_repeated && clock.now() + LOCKED_TRY <= by => {
-                    last_locked = Some(error);
-                    clock.sleep_until(clock.now() + LOCKED_PAUSE).await;
+                Effect::RowLocked if statement.is_repeated && now + LOCKED_TRY <= by => {
+                    last_locked = Some((now, error));
+                    clock.sleep_until(now + LOCKED_PAUSE).await;
                 }
                 Effect::Unknown => {
                     connection.retire();
@@ -122,6 +136,11 @@ impl PostgresStore {
                 }
             }
         }
+    }
+
+    fn note_answer(&self, statement: &Statement, now: Instant) {
+        self.acquiring.note_answer(statement.names(), now);
+        self.releasing.note_answer(statement.names(), now);
     }
 
     /// Sends a statement once. An error has had no effect.
@@ -279,6 +298,11 @@ pub(crate) fn notification(news: &[(ClientId, News)]) -> Option<Statement> {
 fn is_over(error: &tokio_postgres::Error) -> bool {
     let code = error.code().map(|code| code.code());
     matches!(code, Some(TOO_LATE | "25006"))
+}
+
+/// Whether what the server said then may still hold.
+pub(crate) fn is_lately(at: Instant, now: Instant) -> bool {
+    now < at + LOCKED_LASTS
 }
 
 /// Reads the first row; `none` says what it is if there is no row.
