@@ -177,6 +177,77 @@ async fn a_name_that_leads_back_to_a_primary_that_was_replaced_is_not_followed()
     .await;
 }
 
+/// The sessions that listen there.
+const LISTENING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE usename = 'app' AND query LIKE 'LISTEN%'";
+
+/// The session that listens has nothing to send, and so never notices by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_listens_at_the_standby_that_took_over_from_a_frozen_primary() {
+    if !postgres_has_standbys() {
+        return;
+    }
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    let client = impatient(&url([primary.port(), standby.port()])).await;
+    eventually("it listens", async || primary.number(LISTENING).await == 1).await;
+    primary.pause();
+    standby.promote().await;
+    eventually("it uses the new primary", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+    eventually("it listens there", async || {
+        standby.number(LISTENING).await == 1
+    })
+    .await;
+    primary.resume();
+}
+
+/// What the finding about a client that hears nothing says.
+async fn deafness(client: &LockClient) -> Option<String> {
+    let health = client.health().await.ok()?;
+    let findings = &health.servers[0].findings;
+    let mut findings = findings.iter().map(ToString::to_string);
+    findings.find(|finding| finding.contains("`listen="))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_would_listen_at_a_primary_that_was_replaced_says_so() {
+    if !postgres_has_standbys() {
+        return;
+    }
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    let (host, listens) = (
+        Moving::to(primary.port()).await,
+        Moving::to(primary.port()).await,
+    );
+    let url = format!(
+        "postgres://app@127.0.0.1:{}/postgres?listen=127.0.0.1:{}",
+        host.port, listens.port
+    );
+    let client = client(&url).await;
+    eventually("it listens", async || primary.number(LISTENING).await == 1).await;
+    standby.promote().await;
+    host.to.send_replace(standby.port());
+    eventually("it uses the new primary", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+    // The other one still takes writes.
+    eventually("it says so", async || {
+        let said = deafness(&client).await;
+        said.is_some_and(|said| said.contains("was replaced") && !said.contains("any session"))
+    })
+    .await;
+    listens.to.send_replace(standby.port());
+    eventually("it listens there", async || {
+        standby.number(LISTENING).await == 1 && deafness(&client).await.is_none()
+    })
+    .await;
+}
+
 /// So clients do not split between them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_that_take_writes_the_first_in_the_list_is_used() {

@@ -73,7 +73,11 @@ impl Connection {
     /// used, and are nobody's who would get this user's rights by that.
     pub(crate) async fn open(settings: &Settings, clock: &Clock) -> Result<Self, StoreError> {
         let greet = |session| Self::greet(session, settings, clock);
-        settings.route.connect(clock, greet).await
+        let opened = settings.route.connect(clock, greet).await;
+        if opened.is_err() {
+            settings.route.known.forget_if_replaced();
+        }
+        opened
     }
 
     async fn greet(

@@ -15,6 +15,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
 use crate::connection::{drive, until_closed};
 use crate::greeting::Greeting;
+use crate::identity::{KnownIdentity, ServerIdentity};
 use crate::news::{Hearer, News, channel};
 use crate::pool::Pool;
 use crate::route::{PgSession, Route};
@@ -90,7 +91,7 @@ pub(crate) struct Subscriber {
 }
 
 enum SubscriptionEnd {
-    /// It was proved, and its connection is gone.
+    /// It was proved, and its connection is gone; or another server is used now.
     Gone,
     /// It could not be made.
     Failed(String),
@@ -169,16 +170,16 @@ impl Subscriber {
     }
 
     async fn subscribe(&self) -> SubscriptionEnd {
-        let connected = self.route.connect(&self.clock, greet).await;
-        let (session, mut messages, server) = match connected {
-            Ok(PgSession {
-                client,
-                messages,
-                server,
-                ..
-            }) => (client, messages, server),
+        let (session, identity) = match self.connect().await {
+            Ok(connected) => connected,
             Err(error) => return SubscriptionEnd::Failed(error.detail().to_owned()),
         };
+        let PgSession {
+            client: session,
+            mut messages,
+            server,
+            ..
+        } = session;
         let proof = Notify::new();
         let hears = async {
             while let Some(message) = messages.next().await {
@@ -198,7 +199,23 @@ impl Subscriber {
                 true => SubscriptionEnd::Gone,
                 false => SubscriptionEnd::Failed("the connection ended".to_owned()),
             },
+            () = self.until_past(identity) => SubscriptionEnd::Gone,
             end = self.listen(&session, &proof, &server) => end,
+        }
+    }
+
+    async fn connect(&self) -> Result<(PgSession, Option<ServerIdentity>), StoreError> {
+        let known = &self.route.known;
+        let greet = |session| greet(session, known);
+        self.route.connect(&self.clock, greet).await
+    }
+
+    /// Until its client uses another server: nobody tells it anything here any more. A server that
+    /// was replaced may leave the session open.
+    async fn until_past(&self, identity: Option<ServerIdentity>) {
+        match identity {
+            Some(identity) => self.route.known.until_past(identity).await,
+            None => std::future::pending().await,
         }
     }
 
@@ -278,8 +295,8 @@ impl Subscriber {
         let mut sessions = Vec::new();
         // All of them first: who keeps some must not wait for others.
         for _ in 0..most {
-            match self.route.connect(&self.clock, greet).await {
-                Ok(session) => sessions.push(drive(session, &self.clock)),
+            match self.connect().await {
+                Ok((session, _)) => sessions.push(drive(session, &self.clock)),
                 Err(_) => break,
             }
         }
@@ -324,8 +341,11 @@ fn pause_after(silences: u32) -> Duration {
     pause.min(TRIES_AT_LAST)
 }
 
-/// A standby takes no `LISTEN`.
-async fn greet(mut session: PgSession) -> Result<PgSession, StoreError> {
+/// A standby takes no `LISTEN`, and nobody tells anything at a primary that was replaced.
+async fn greet(
+    mut session: PgSession,
+    known: &KnownIdentity,
+) -> Result<(PgSession, Option<ServerIdentity>), StoreError> {
     let PgSession {
         client,
         messages,
@@ -333,14 +353,21 @@ async fn greet(mut session: PgSession) -> Result<PgSession, StoreError> {
         ..
     } = &mut session;
     let is_gone = async { while messages.next().await.is_some() {} };
-    tokio::select! {
-        checked = Greeting::of(client, server) => drop(checked?),
+    let greeted = async {
+        Greeting::of(client, server).await?;
+        Ok(ServerIdentity::of(client).await)
+    };
+    let identity = tokio::select! {
+        identity = greeted => identity?,
         () = is_gone => {
             let text = format!("{server}: the connection ended");
             return Err(StoreError::new(StoreErrorKind::Disconnected, text));
         }
+    };
+    if let Some(identity) = identity {
+        known.check_listening(identity, server)?;
     }
-    Ok(session)
+    Ok((session, identity))
 }
 
 /// The number of the session's process.

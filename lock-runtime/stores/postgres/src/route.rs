@@ -111,7 +111,6 @@ impl Route {
             .staggered
             .connect(addresses, self.limit, clock, attempt);
         connected.await.map_err(|failed| {
-            self.known.forget_if_replaced();
             errors.extend(failed);
             let none = || StoreError::new(StoreErrorKind::Disconnected, "there is no address");
             StoreError::of_all(errors).unwrap_or_else(none)

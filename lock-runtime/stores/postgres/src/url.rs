@@ -309,9 +309,9 @@ fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
              `db.example:5432` or `[::1]:5432`",
         )
     })?;
+    // What was replaced there is known from the other route.
     Ok(Route {
         hosts,
-        known: Arc::default(),
         staggered: Arc::default(),
         ..route.clone()
     })
