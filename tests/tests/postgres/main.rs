@@ -15,6 +15,7 @@ mod first;
 mod functions;
 mod growth;
 mod hosts;
+mod kept_rows;
 mod keyed_pooler;
 mod limits;
 mod options;

@@ -14,6 +14,7 @@
 
 mod access;
 mod acquire;
+mod apart;
 mod batch;
 mod connection;
 mod contract;

@@ -1,15 +1,16 @@
 //! The operations on locks, but for the [acquire of one](crate::acquire).
 
 use lock_store::{
-    Acquire, AcquiredAll, Answer, Claim, Fenced, FoundHolder, Instant, LockFound, LockKey, Permits,
-    Queue, Release, Released, Renewal, Renewed, Replied,
+    Acquire, AcquiredAll, Answer, Claim, Failure, Fenced, FoundHolder, Instant, LockFound, LockKey,
+    Permits, Queue, Release, Released, Renewal, Renewed, Replied,
 };
 use tokio_postgres::Row;
 
+use crate::apart::KeptRow;
 use crate::batch::Batched;
 use crate::news::Told;
 use crate::rows::{EndFields, Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
-use crate::statement::{Param, Statement, owner, part, tokens};
+use crate::statement::{LINK, Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, read_first_row};
 use crate::together::Together;
 
@@ -43,35 +44,7 @@ impl Batched for Release {
             let released = store.notify_all_now(answer, by).await;
             return Ok(released.map(|released| vec![released]));
         }
-        let all = requests.iter();
-        let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
-        let statement = Statement::new(
-            "SELECT at, held, told, tokens FROM (
-                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
-                    WITH ORDINALITY AS one (name, owner, count, capacity, keep, at)
-                ORDER BY name, at
-             ) AS sorted, LATERAL lock_store.release(name, owner, count, capacity, keep)",
-            vec![
-                Param::ManyBytes(all.clone().map(|one| store.name(&one.claim.key)).collect()),
-                owners,
-                counts,
-                capacities,
-                Param::ManyLongs(all.map(|one| micros(one.keep)).collect()),
-            ],
-        );
-        let read = |rows: &[Row]| -> Read<(Vec<Released>, Told)> {
-            let mut ended = vec![Released::NotHeld; requests.len()];
-            let mut told = Told::new();
-            for row in rows.iter().map(Values) {
-                if let Some(slot) = ended.get_mut(place(&row)?) {
-                    *slot = Released::of(row.get("held")?);
-                }
-                told.extend(row.grants()?);
-            }
-            Ok((ended, told))
-        };
-        let answer = store.call(by, statement.for_many(), read).await?;
-        Ok(store.notify_all_now(answer, by).await)
+        store.release_many(requests, by, KeptRow::IsAwaited).await
     }
 }
 
@@ -141,6 +114,18 @@ impl PostgresStore {
         holds: Vec<Renewal>,
         by: Instant,
     ) -> Replied<Vec<Renewed>> {
+        let renew = |holds, kept| self.renew_many(holds, by, kept);
+        let answer = self.together_or_apart(holds, by, renew).await?;
+        let of_each = |one: Result<_, _>| one.unwrap_or(Renewed::Unanswered);
+        Ok(answer.map(|all| all.into_iter().map(of_each).collect()))
+    }
+
+    async fn renew_many(
+        &self,
+        holds: Vec<Renewal>,
+        by: Instant,
+        kept: KeptRow,
+    ) -> Replied<Vec<Renewed>> {
         let all = holds.iter();
         let [owners, counts, capacities] = of_holds(all.clone().map(|hold| &hold.claim));
         let names = all.clone().map(|hold| self.name(&hold.claim.key));
@@ -172,7 +157,7 @@ impl PostgresStore {
             }
             Ok(renewed)
         };
-        self.call(by, statement, read).await
+        self.call(by, kept.of(statement), read).await
     }
 
     pub(crate) async fn fence_hold(&self, claim: Claim, by: Instant) -> Replied<Fenced> {
@@ -189,6 +174,43 @@ impl PostgresStore {
             .await
     }
 
+    async fn release_many(
+        &self,
+        requests: Vec<Release>,
+        by: Instant,
+        kept: KeptRow,
+    ) -> Replied<Vec<Released>> {
+        let all = requests.iter();
+        let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
+        let statement = Statement::new(
+            "SELECT at, held, told, tokens FROM (
+                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
+                    WITH ORDINALITY AS one (name, owner, count, capacity, keep, at)
+                ORDER BY name, at
+             ) AS sorted, LATERAL lock_store.release(name, owner, count, capacity, keep)",
+            vec![
+                Param::ManyBytes(all.clone().map(|one| self.name(&one.claim.key)).collect()),
+                owners,
+                counts,
+                capacities,
+                Param::ManyLongs(all.map(|one| micros(one.keep)).collect()),
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Released>, Told)> {
+            let mut ended = vec![Released::NotHeld; requests.len()];
+            let mut told = Told::new();
+            for row in rows.iter().map(Values) {
+                if let Some(slot) = ended.get_mut(place(&row)?) {
+                    *slot = Released::of(row.get("held")?);
+                }
+                told.extend(row.grants()?);
+            }
+            Ok((ended, told))
+        };
+        let answer = self.call(by, kept.of(statement.for_many()), read).await?;
+        Ok(self.notify_all_now(answer, by).await)
+    }
+
     pub(crate) async fn release_holds(
         &self,
         mut requests: Vec<Release>,
@@ -201,7 +223,12 @@ impl PostgresStore {
             let answer = self.together(name, request, by).await?;
             return Ok(answer.map(|released| vec![released]));
         }
-        Batched::carry_out(self, requests, by).await
+        let release = |requests, kept| self.release_many(requests, by, kept);
+        let answer = self.together_or_apart(requests, by, release).await?;
+        let all = answer.value.into_iter().collect::<Result<_, _>>();
+        // All of them are released again.
+        let all = all.map_err(|failure| Failure::unknown(failure.error, LINK))?;
+        Ok(Answer::new(all, answer.link))
     }
 
     /// Carries out a statement that ends a hold, or a part of it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
     Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied,
-    Store, StoreErrorKind, StoreFuture, escaped,
+    Store, StoreError, StoreErrorKind, StoreFuture, escaped,
 };
 use tokio_postgres::Row;
 
@@ -101,20 +101,21 @@ impl ShedLockTable {
     }
 
     /// Whether each of the claims was held, and it is done. `None` for one whose row somebody else
-    /// keeps: the others don't wait for that one. If it is done for none, that is the error.
+    /// keeps: the others don't wait for that one, and it has this error. If it is done for none,
+    /// that is the answer.
     async fn do_all(
         &self,
         sql: &ForMany,
         claims: &[(&Claim, i64)],
         by: Instant,
-    ) -> Replied<Vec<Option<bool>>> {
+    ) -> Replied<(Vec<Option<bool>>, Option<StoreError>)> {
         let mut outcomes = vec![None; claims.len()];
         let mut left: Vec<usize> = (0..claims.len()).collect();
         loop {
             let failure = match self.ask_many(sql.waiting, claims, &left, by).await {
                 Ok(found) => {
                     note(&mut outcomes, &left, &found.value);
-                    return Ok(Answer::new(outcomes, LINK));
+                    return Ok(Answer::new((outcomes, None), LINK));
                 }
                 Err(failure) => failure,
             };
@@ -126,14 +127,14 @@ impl ShedLockTable {
                 note(&mut outcomes, &free, &found.value);
                 left = locked;
                 if left.is_empty() {
-                    return Ok(Answer::new(outcomes, LINK));
+                    return Ok(Answer::new((outcomes, None), LINK));
                 }
                 if self.store.pool.clock.now() + LOCKED_TRY <= by {
                     continue;
                 }
             }
             return match left.len() < claims.len() {
-                true => Ok(Answer::new(outcomes, LINK)),
+                true => Ok(Answer::new((outcomes, Some(failure.error)), LINK)),
                 false => Err(failure),
             };
         }
@@ -222,20 +223,25 @@ impl ShedLockTable {
             Some(false) => Renewed::Gone,
             None => Renewed::Unanswered,
         };
-        Ok(answer.map(|all| all.into_iter().map(renewed).collect()))
+        Ok(answer.map(|(all, _)| all.into_iter().map(renewed).collect()))
     }
 
     async fn end(&self, holds: Vec<Release>, by: Instant) -> Replied<Vec<Released>> {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.keep)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RELEASE, &all, by).await?;
+        let (all, error) = answer.value;
         let released = |outcome| match outcome {
             Some(true) => Ok(Released::Released),
             Some(false) => Ok(Released::NotHeld),
             // All of them are released again.
-            None => Err(Failure::unknown(contended(self.store.server()), LINK)),
+            None => {
+                let error = error.clone();
+                let error = error.unwrap_or_else(|| contended(self.store.server()));
+                Err(Failure::unknown(error, LINK))
+            }
         };
-        let all: Result<_, _> = answer.value.into_iter().map(released).collect();
+        let all: Result<_, _> = all.into_iter().map(released).collect();
         Ok(Answer::new(all?, answer.link))
     }
 
