@@ -7,6 +7,7 @@
 
 mod around;
 mod checked;
+mod clock_steps;
 mod cost;
 mod credentials;
 mod crowd;

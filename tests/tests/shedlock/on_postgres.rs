@@ -235,3 +235,27 @@ async fn a_holder_whose_name_a_terminal_acts_on_is_escaped() {
     assert!(error.contains(r"vm\n\u{1b}[31mERROR forged"), "{error:?}");
     assert!(!error.contains(char::is_control), "{error:?}");
 }
+
+/// The server's clock is an hour ahead of what sessions were told that began before.
+#[tokio::test]
+async fn a_client_goes_on_when_the_clock_of_its_server_was_set() {
+    let (server, _) = postgres().await;
+    server
+        .run(
+            "CREATE SCHEMA shifted; GRANT USAGE ON SCHEMA shifted TO jobs;
+             CREATE TABLE shifted.step (at timestamptz); GRANT SELECT ON shifted.step TO jobs;
+             CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$
+                 SELECT pg_catalog.clock_timestamp() + count(*) * interval '1 hour'
+                 FROM shifted.step JOIN pg_catalog.pg_stat_activity ON backend_start < at
+                 WHERE pid = pg_catalog.pg_backend_pid() $$;
+             ALTER ROLE jobs SET search_path = shifted, pg_catalog, public",
+        )
+        .await;
+    let client = client(&url(&server, "")).await;
+    client.lock("before").run(async {}).await.unwrap();
+    server
+        .run("INSERT INTO shifted.step SELECT pg_catalog.clock_timestamp()")
+        .await;
+    let guard = client.lock("report").try_acquire().await.unwrap();
+    guard.unwrap().release().await.unwrap();
+}

@@ -9,7 +9,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Of the functions: the command came after its deadline.
-pub(crate) const TOO_LATE: &str = "LK001";
+const TOO_LATE: &str = "LK001";
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
 /// Of the functions: a `lock_check` is open.
@@ -33,6 +33,8 @@ const OWNER: &str = "apply the migration as the owner of the schema lock_store; 
 
 const CONNECTIONS: &str = "raise `max_connections`, put pgbouncer in front, or ask for fewer: \
                            `?connections=…`";
+
+const CLOCK: &str = "check its load, and whether its clock was set";
 
 const STATEMENT_TIMEOUT: &str = "let this user take longer: ALTER ROLE … SET statement_timeout = 0";
 
@@ -65,6 +67,8 @@ pub(crate) enum Effect {
     /// None: what it calls is not there. Another migration may have been applied. A new session
     /// finds that out at its beginning.
     Gone,
+    /// None: it came too late, by what its connection knows of the server's clock.
+    Late,
     /// None: it took too long, as behind a crowd or an open `lock_check`. It may be sent again.
     RowLocked,
     /// Unknown: the connection is gone.
@@ -85,6 +89,8 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
         Effect::Unknown
     } else if *code == SqlState::UNDEFINED_FUNCTION {
         Effect::Gone
+    } else if code.code() == TOO_LATE {
+        Effect::Late
     } else {
         Effect::None
     }
@@ -98,6 +104,12 @@ fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
 pub(crate) fn contended(server: &str) -> StoreError {
     let text = format!("{server}: the row of the key is contended ({CONTENDED})");
     StoreError::new(Contended, text)
+}
+
+/// The server found the deadline passed when it began.
+pub(crate) fn of_late(server: &str) -> StoreError {
+    let text = format!("{server}: the statement came after its deadline");
+    StoreError::new(Timeout, text).advise(CLOCK)
 }
 
 /// The advice if a server's list of hosts and users has none in plain, or none over TLS.
@@ -162,7 +174,7 @@ fn meaning(error: &DbError) -> (StoreErrorKind, Option<&'static str>) {
         CHECKED => (Contended, Some("let that transaction end")),
         CANCELED => (Timeout, Some(STATEMENT_TIMEOUT)),
         "57P03" => (Loading, None),
-        TOO_LATE => (Timeout, None),
+        TOO_LATE => (Timeout, Some(CLOCK)),
         _ if is_of_class(code, &["28"]) => (Denied, other_sslmode(error.message())),
         _ if error.message().contains("SSL required") => (Denied, Some(WITH_TLS)),
         _ if is_of_class(code, &["08", "57"]) => (Disconnected, None),

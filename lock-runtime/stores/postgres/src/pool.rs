@@ -298,7 +298,8 @@ impl Pool {
         }
     }
 
-    /// Another migration may have been applied: what was asked of older sessions counts no more.
+    /// Another migration may have been applied, or the server's clock was set: what was asked of
+    /// older sessions counts no more.
     pub(crate) fn retire_all(&self) {
         let mut state = self.state.lock();
         state.retired = Some(self.clock.now());

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_postgres::{Error, Row};
 
 use crate::connection::Connection;
-use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
+use crate::errors::{Effect, effect_of, of_postgres};
 use crate::flights::Flights;
 use crate::listen::Hearing;
 use crate::news::{GrantNews, Hearer, News};
@@ -120,6 +120,8 @@ impl PostgresStore {
                 Effect::Repeat if now < by => {}
                 // Over a new session, which sees what is there before it is used.
                 Effect::Gone if connection.since() < began => self.pool.retire_all(),
+                // It has time left: the server's clock was set since the connection began.
+                Effect::Late if connection.since() < began && now < by => self.pool.retire_all(),
                 Effect::RowLocked if statement.is_repeated && now + LOCKED_TRY <= by => {
                     last_locked = Some((now, error));
                     clock.sleep_until(now + LOCKED_PAUSE).await;
@@ -129,7 +131,7 @@ impl PostgresStore {
                     return Err(unknown(error));
                 }
                 _ => {
-                    if is_over(&failed) {
+                    if effect == Effect::Late || is_standby(&failed) {
                         connection.retire();
                     }
                     return Err(Failure::without_effect(error));
@@ -293,11 +295,9 @@ pub(crate) fn notification(news: &[(ClientId, News)]) -> Option<Statement> {
     (!is_empty).then(|| Statement::new(sql, params))
 }
 
-/// True if another connection may do better: this one's server has become a standby, or its clock
-/// was set.
-fn is_over(error: &tokio_postgres::Error) -> bool {
-    let code = error.code().map(|code| code.code());
-    matches!(code, Some(TOO_LATE | "25006"))
+/// True if another connection may do better: this one's server has become a standby.
+fn is_standby(error: &Error) -> bool {
+    error.code().is_some_and(|code| code.code() == "25006")
 }
 
 /// Whether what the server said then may still hold.

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::greeting::{CREATE, GRANT};
 use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
-use crate::errors::{contended, of_standby};
+use crate::errors::{contended, of_late, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
 use crate::store::{LOCKED_TRY, PostgresStore, read_first_row};
@@ -201,16 +201,20 @@ impl ShedLockTable {
             Ok(Some(Acquired::Busy(busy)))
         };
         let statement = Statement::new(ACQUIRE, params);
-        let answer = self
-            .call(by, statement, read_first_row(read, || None))
-            .await?;
-        match answer.value {
-            Some(acquired) => Ok(Answer::new(acquired, answer.link)),
-            None => {
-                let text = "the statement came after its deadline";
-                let error = self.store.error(StoreErrorKind::Timeout, text);
-                Err(Failure::without_effect(error))
+        let read = read_first_row(read, || None);
+        let mut is_repeated = false;
+        loop {
+            let answer = self.call(by, statement.clone(), &read).await?;
+            if let Some(acquired) = answer.value {
+                return Ok(Answer::new(acquired, answer.link));
             }
+            // With time left, the server's clock was set since the connection began.
+            let pool = &self.store.pool;
+            if is_repeated || pool.clock.now() >= by {
+                return Err(Failure::without_effect(of_late(self.store.server())));
+            }
+            is_repeated = true;
+            pool.retire_all();
         }
     }
 
