@@ -19,6 +19,7 @@ mod hosts;
 mod kept_rows;
 mod keyed_pooler;
 mod limits;
+mod lock_order;
 mod options;
 mod poolers;
 mod prepared;

@@ -15,7 +15,7 @@ use crate::crowd::{AT_THE_ROW, await_row_lock, row_of_k};
 
 const SHORT: Duration = Duration::from_secs(1);
 
-fn store(server: &PostgresServer) -> Arc<dyn Store> {
+pub(crate) fn store(server: &PostgresServer) -> Arc<dyn Store> {
     let listener: Arc<dyn Listener> = Arc::<Heard>::default();
     let clock = Clock::new(tokio::runtime::Handle::current());
     let under_test: &dyn StoreUnderTest = server;
@@ -23,7 +23,7 @@ fn store(server: &PostgresServer) -> Arc<dyn Store> {
 }
 
 /// The request of this number wants the key `k`, within so many seconds.
-async fn join(store: Arc<dyn Store>, number: u64, seconds: u32) -> Replied<Acquired> {
+pub(crate) async fn join(store: Arc<dyn Store>, number: u64, seconds: u32) -> Replied<Acquired> {
     let client = ClientId(7);
     let request = number;
     let owner = Owner { client, request };

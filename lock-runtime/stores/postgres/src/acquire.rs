@@ -16,8 +16,8 @@ use crate::together::Together;
 
 /// This long after its end, a lease is over for sure.
 const LEASE_IS_OVER: Duration = Duration::from_millis(1);
-/// A request that has not looked for this long does not look any more.
-const FORGETS_LOOKS: Duration = Duration::from_secs(10);
+/// A request that has not asked for this long does not ask any more.
+const FORGETS: Duration = Duration::from_secs(10);
 
 const ACQUIRE: &str =
     "SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it";
@@ -33,14 +33,17 @@ impl Batched for Acquire {
         &store.acquiring
     }
 
-    /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
-    /// may undo it: the row is not kept from others until it is on disk.
+    /// Several that have or want places in the queue of one key. Those that want one come first:
+    /// they wait for the row, and whoever has that may wait for places, which are locked when they
+    /// are seen. If nobody gets the lock, a crash may undo it: the row is not kept from others
+    /// until it is on disk.
     async fn carry_out(
         store: &PostgresStore,
         requests: Vec<Self>,
         by: Instant,
     ) -> Replied<Vec<Acquired>> {
-        let all = requests.iter();
+        let order = store.new_first(&requests);
+        let all = order.iter().filter_map(|at| requests.get(*at));
         let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
         let name = requests.first().map(|one| store.name(&one.claim.key));
         let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
@@ -66,11 +69,14 @@ impl Batched for Acquire {
             ],
         );
         let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
-            let (mut acquired, mut told) = (Vec::new(), Told::new());
-            for (row, request) in rows.iter().map(Values).zip(&requests) {
-                let (one, granted) = store.acquired(row.get("it")?, request);
-                acquired.push(one);
-                told.extend(granted);
+            let (mut acquired, mut told) =
+                (vec![Acquired::busy(None, false); order.len()], Vec::new());
+            for (row, at) in rows.iter().map(Values).zip(&order) {
+                if let (Some(request), Some(slot)) = (requests.get(*at), acquired.get_mut(*at)) {
+                    let (one, granted) = store.acquired(row.get("it")?, request);
+                    *slot = one;
+                    told.extend(granted);
+                }
             }
             Ok((acquired, told))
         };
@@ -122,6 +128,22 @@ impl PostgresStore {
         Ok(self.notify_all(answer.await?))
     }
 
+    fn note_place(&self, owner: Owner) {
+        let now = self.pool.clock.now();
+        let mut placed = self.placed.lock();
+        placed.sweep(|last| now < *last + FORGETS);
+        placed.insert(owner, now);
+    }
+
+    /// In which order requests for one key go: in their own, but first those without a place.
+    fn new_first(&self, requests: &[Acquire]) -> Vec<usize> {
+        let placed = self.placed.lock();
+        let has_place = |one: &Acquire| placed.contains_key(&one.claim.owner);
+        let mut order: Vec<_> = (0..requests.len()).collect();
+        order.sort_by_key(|at| requests.get(*at).is_some_and(has_place));
+        order
+    }
+
     fn acquired(&self, it: AcquireFields<'_>, request: &Acquire) -> (Acquired, Told) {
         let limit = it.limit.and_then(|limit| u32::try_from(limit).ok());
         let acquired = match it.code {
@@ -135,6 +157,9 @@ impl PostgresStore {
                 let mut busy = Busy::new(it.remaining.map(of_micros), it.queued);
                 busy.holder = it.holder.and_then(holder_of);
                 busy.limit = limit;
+                if it.queued {
+                    self.note_place(request.claim.owner);
+                }
                 if code == 3 || !self.hearing.borrow().is_proved() {
                     busy.look_in = Some(self.next_look_in(request.claim.owner, busy.remaining));
                 }
@@ -149,7 +174,7 @@ impl PostgresStore {
     pub(crate) fn next_look_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
         let now = self.pool.clock.now();
         let mut looks = self.looks.lock();
-        looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);
+        looks.sweep(|(_, last)| now < *last + FORGETS);
         let (times, last) = looks.entry(owner).or_insert((0, now));
         (*times, *last) = (times.saturating_add(1), now);
         let until_free = remaining.map_or(FALLBACK_POLL, |left| left + LEASE_IS_OVER);

@@ -576,6 +576,11 @@ BEGIN
         RETURN;
     END IF;
 
+    -- Another request of this statement may have locked places by `look`. Whoever has the row may
+    -- wait for those. So nobody waits for the row then, and all of them are repeated.
+    IF queue = 2 AND pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        PERFORM 1 FROM hold WHERE name = n FOR NO KEY UPDATE NOWAIT;
+    END IF;
     h := head(n);
     t := clock_timestamp();
     PERFORM expect_in_time(limit_at);

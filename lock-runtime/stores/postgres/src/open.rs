@@ -71,6 +71,7 @@ pub fn open(
         command_timeout: timeouts.command,
         flights: Flights::default(),
         looks: Mutex::default(),
+        placed: Mutex::default(),
         has_waited: AtomicBool::new(false),
         acquiring: Together::default(),
         releasing: Together::default(),

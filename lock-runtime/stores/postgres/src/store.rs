@@ -50,6 +50,8 @@ pub(crate) struct PostgresStore {
     pub(crate) flights: Flights,
     /// How often each waiting request was told to look again, and when last.
     pub(crate) looks: Mutex<SweepingMap<Owner, (u32, Instant)>>,
+    /// The waiting requests that have a place, and when they were told so last.
+    pub(crate) placed: Mutex<SweepingMap<Owner, Instant>>,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
     pub(crate) acquiring: Together<Acquire, Acquired>,
