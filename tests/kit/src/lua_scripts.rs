@@ -21,7 +21,8 @@ impl LuaScripts {
     pub fn in_repository() -> Self {
         let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-runtime/stores/redis");
         let table = read(&store.join("src/scripts.rs"));
-        let parts: BTreeMap<String, Vec<String>> = table.lines().filter_map(parts).collect();
+        let (_, table) = table.rsplit_once("scripts! {").expect("the table");
+        let parts: BTreeMap<String, Vec<String>> = table.split(';').filter_map(parts).collect();
         let files: BTreeMap<String, String> = parts
             .values()
             .flatten()
@@ -96,9 +97,9 @@ impl LuaScripts {
     }
 }
 
-/// The name and the files of a script, from a line such as `NAME = "lib.lua", "acquire.lua";`.
-fn parts(line: &str) -> Option<(String, Vec<String>)> {
-    let (name, files) = line.strip_suffix(".lua\";").and(line.split_once('='))?;
+/// The name and the files of a script, from an entry such as `NAME = "lib.lua", "acquire.lua"`.
+fn parts(entry: &str) -> Option<(String, Vec<String>)> {
+    let (name, files) = entry.strip_suffix(".lua\"").and(entry.split_once('='))?;
     if files.contains("../layouts/redisson/") {
         return None;
     }

@@ -393,15 +393,72 @@ async fn a_right_that_is_taken_away_under_a_holder_is_told_before_the_next_body_
         .url(&url)
         .lease(Duration::from_secs(2));
     let client = client.connect().await.unwrap();
-    let guard = client.lock("held").acquire().await.unwrap();
-    server.command(&["ACL", "SETUSER", "app", "-pexpire"]).await;
-    guard.lost().await;
-    assert_denied(refused_body(&client).await, "+pexpire");
-    server.command(&["ACL", "SETUSER", "app", "+pexpire"]).await;
-    eventually("it is used again", async || {
-        client.lock("k").run(async {}).await.is_ok()
-    })
-    .await;
+    for right in ["+pexpire", "+get"] {
+        let guard = client.lock("held").acquire().await.unwrap();
+        let taken = right.replace('+', "-");
+        server.command(&["ACL", "SETUSER", "app", &taken]).await;
+        guard.lost().await;
+        assert_denied(refused_body(&client).await, right);
+        server.command(&["ACL", "SETUSER", "app", right]).await;
+        eventually("it is used again", async || {
+            client.lock("k").run(async {}).await.is_ok()
+        })
+        .await;
+    }
+}
+
+/// What the scripts may not read is not known. So a hold is neither lost nor released, a lock is
+/// nothing else, and nobody takes it before those who wait.
+#[tokio::test]
+async fn a_read_that_is_taken_away_under_a_holder_is_denied_and_no_loss() {
+    let server = RedisServer::start().await;
+    let rights = [BASE, LOCKS, SHARES].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    let connect = async || LockClient::builder().url(&url).connect().await.unwrap();
+    let (client, other) = (connect().await, connect().await);
+    let lock = |client: &LockClient| client.lock("k").fenced().wait(Duration::ZERO).acquire();
+    let permit = |client: &LockClient| {
+        let permit = client.semaphore("s", 2).permit();
+        permit.wait(Duration::ZERO).acquire()
+    };
+    let held = [
+        ("get", lock(&client).await),
+        ("zscore", permit(&client).await),
+    ];
+    for (right, held) in held {
+        let held = held.unwrap();
+        let change = async |sign: &str| {
+            let rule = format!("{sign}{right}");
+            server.command(&["ACL", "SETUSER", "app", &rule]).await;
+        };
+        change("-").await;
+        let key = held.key().clone();
+        for denied in [
+            held.extend(20 * SECOND).await,
+            client.inspect(&key).await.map(drop),
+            client.force_release(&key).await.map(drop),
+            match right {
+                "get" => lock(&other).await.map(drop),
+                _ => permit(&other).await.map(drop),
+            },
+        ] {
+            assert_eq!(unavailable(denied), StoreErrorKind::Denied, "{right}");
+        }
+        assert!(held.is_held(), "{right}");
+        change("+").await;
+        held.extend(20 * SECOND).await.unwrap();
+        change("-").await;
+        assert_eq!(
+            unavailable(held.release().await),
+            StoreErrorKind::Denied,
+            "{right}"
+        );
+        change("+").await;
+        eventually("it is released afterwards", async || {
+            client.inspect(&key).await.unwrap().holder.is_none()
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -146,6 +146,36 @@ async fn a_right_that_was_taken_away_is_denied_and_no_loss() {
 }
 
 #[tokio::test]
+async fn who_may_not_read_a_queue_takes_no_lock_before_those_in_it() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let (queue, timeouts) = ("redisson_lock_queue:{k}", "redisson_lock_timeout:{k}");
+    server.command(&["RPUSH", queue, HOLDER]).await;
+    server
+        .command(&["ZADD", timeouts, "9000000000000", HOLDER])
+        .await;
+    let take = || ours.lock("k").fair().wait(Duration::ZERO).acquire();
+    let busy = take().await.unwrap_err();
+    assert!(matches!(busy, LockError::Busy { .. }), "{busy}");
+    for right in ["lindex", "zscore", "llen"] {
+        let (taken, given) = (format!("-{right}"), format!("+{right}"));
+        server.command(&["ACL", "SETUSER", "default", &taken]).await;
+        let (took, found) = (take().await.map(drop), ours.inspect("k").await);
+        server.command(&["ACL", "SETUSER", "default", &given]).await;
+        // Nor does it say that nobody waits.
+        let found = found.map(|found| assert_eq!(found.waiting, 1, "{right}"));
+        for denied in [took.err(), found.err()].into_iter().flatten() {
+            assert!(
+                matches!(&denied, LockError::Unavailable { source, .. }
+                    if source.kind() == StoreErrorKind::Denied),
+                "{right}: {denied}"
+            );
+        }
+        assert_eq!(server.keys("*").await.len(), 2, "{right}");
+    }
+}
+
+#[tokio::test]
 async fn our_own_layout_names_a_lock_of_redisson_within_its_own_rights() {
     let server = RedisServer::start().await;
     server.command(&["HSET", "shop:k", HOLDER, "1"]).await;
@@ -163,6 +193,7 @@ async fn our_own_layout_names_a_lock_of_redisson_within_its_own_rights() {
 #[tokio::test]
 async fn no_permit_is_lost_when_an_ended_one_is_taken_again_behind_a_hundred_others() {
     const SCRIPT: &str = concat!(
+        include_str!("../../../lock-runtime/stores/redis/src/commands/denied.lua"),
         include_str!("../../../lock-runtime/stores/redis/src/layouts/redisson/lib.lua"),
         include_str!("../../../lock-runtime/stores/redis/src/layouts/redisson/permits.lua")
     );

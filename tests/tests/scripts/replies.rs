@@ -74,3 +74,86 @@ async fn of_what_is_stored_and_is_no_value_of_ours_a_reply_has_the_beginning_onl
         }
     }
 }
+
+/// What could not be read is not known: neither gone nor something else.
+#[tokio::test]
+async fn a_read_that_is_denied_is_what_each_script_replies() {
+    let mut stage = Stage::new().await;
+    let (me, share) = (owner(A), format!("{}:3", owner(A)));
+    let exclusive: [(&str, &[&str]); 16] = [
+        ("ACQUIRE", &["5000", "join", "g:", "60000", "1000:0", &me]),
+        (
+            "ACQUIRE",
+            &["5000", "respect", "g:", "60000", "1000:0:1", &me],
+        ),
+        ("ACQUIRE", &["5000", "barge", "g:", "60000", "1000:0", &me]),
+        ("ACQUIRE_ALL", &["5000", "0", "respect", "g:", &me]),
+        ("RELEASE", &["g:", &me]),
+        ("RELEASE", &["g:", &me, "0", "5000"]),
+        ("LEAVE_FREE", &[&me]),
+        ("ABANDON", &[&me, "1000:0", "g:", "0"]),
+        ("FORCE_RELEASE", &["g:"]),
+        ("FENCE", &[&me, "0"]),
+        ("INSPECT", &[]),
+        ("HOLDERS", &[]),
+        ("QUORUM_TAKE", &[&me, "5000", "0"]),
+        ("QUORUM_CONFIRM", &[&me, "1", "1"]),
+        ("QUORUM_END", &[&me, "0", "", "k"]),
+        ("SHRINK", &[&me, "3", "1", "g:"]),
+    ];
+    let shares: [(&str, &[&str]); 8] = [
+        (
+            "ACQUIRE",
+            &["5000", "join", "g:", "60000", "1000:0:0:3:5", &me],
+        ),
+        ("ACQUIRE_ALL", &["5000", "0", "respect", "g:", &me]),
+        ("RELEASE", &["g:", &me, "3", "0"]),
+        ("ABANDON", &[&me, "1000:0", "g:", "3"]),
+        ("SHRINK", &[&me, "3", "1", "g:"]),
+        ("FORCE_RELEASE", &["g:"]),
+        ("FENCE", &[&me, "3"]),
+        ("INSPECT", &[]),
+    ];
+    let waits = format!("ZADD q {NOW} {B}-1:1000:0");
+    let held = format!("SET k {me}");
+    let shared = format!("ZADD k -3 used -5 of {} {share}", NOW + 1_000_000);
+    let renewals: [(&str, &[&str]); 1] = [("RENEW", &[&me, "5000"])];
+    let renewals_of_shares: [(&str, &[&str]); 1] = [("RENEW", &[&share, "5000"])];
+    let holders: [(&str, &[&str]); 1] = [("HOLDERS", &[])];
+    for (refused, keys, stored, scripts) in [
+        ("GET", &KEYS[..], &held, &exclusive[..]),
+        ("GET", &KEYS[..1], &held, &renewals),
+        ("ZSCORE", &KEYS[..], &shared, &shares),
+        ("ZSCORE", &KEYS[..], &shared, &holders),
+        ("ZSCORE", &KEYS[..1], &shared, &renewals_of_shares),
+        // Nobody takes the lock before those who wait.
+        ("ZRANGE", &KEYS[..], &waits, &exclusive[..2]),
+        ("ZRANGE", &KEYS[..], &waits, &exclusive[3..4]),
+    ] {
+        for (script, arguments) in scripts {
+            stage.refused = "";
+            stage.command("DEL k q f").await;
+            stage.command(stored).await;
+            stage.refused = refused;
+            let of = arguments.iter().copied();
+            let reply = stage.run(script, keys, of).await.reply;
+            assert!(
+                reply.ends_with("NOPERM"),
+                "{script} {arguments:?} without {refused}: {reply}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_several_renewals_those_that_are_denied_are_not_gone() {
+    let mut stage = Stage::new().await;
+    let (me, share) = (owner(A), format!("{}:3", owner(A)));
+    stage.command(&format!("SET k {me}")).await;
+    let shared = format!("ZADD s -3 used -5 of {} {share}", NOW + 1_000_000);
+    stage.command(&shared).await;
+    stage.refused = "ZSCORE";
+    let holds = [&*me, "5000", &share, "5000", &me, "5000"];
+    let done = stage.run("RENEW", &["k", "s", "none"], holds).await;
+    assert_eq!(done.reply, "[1, -1, 0]");
+}

@@ -41,20 +41,22 @@ fn source(_: &str, built_in: &'static str) -> &'static str {
 }
 
 scripts! {
-    ACQUIRE = "acquire_first.lua", "tokens.lua", "version.lua", "lib.lua", "acquire.lua";
-    ACQUIRE_ALL = "tokens.lua", "version.lua", "lib.lua", "acquire_all.lua";
-    RELEASE = "release_first.lua", "tokens.lua", "version.lua", "lib.lua", "release.lua";
-    LEAVE_FREE = "leave_free.lua";
-    ABANDON = "tokens.lua", "version.lua", "lib.lua", "abandon.lua";
-    SHRINK = "tokens.lua", "version.lua", "lib.lua", "shrink.lua";
-    FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
-    FENCE = "tokens.lua", "version.lua", "lib.lua", "fence.lua";
-    INSPECT = "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
-    HOLDERS = "tokens.lua", "version.lua", "lib.lua", "holders.lua";
-    RENEW = "renew.lua";
-    QUORUM_TAKE = "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
-    QUORUM_CONFIRM = "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
-    QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
+    ACQUIRE = "acquire_first.lua", "denied.lua", "tokens.lua", "version.lua", "lib.lua",
+        "acquire.lua";
+    ACQUIRE_ALL = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "acquire_all.lua";
+    RELEASE = "release_first.lua", "denied.lua", "tokens.lua", "version.lua", "lib.lua",
+        "release.lua";
+    LEAVE_FREE = "denied.lua", "leave_free.lua";
+    ABANDON = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "abandon.lua";
+    SHRINK = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "shrink.lua";
+    FORCE_RELEASE = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
+    FENCE = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "fence.lua";
+    INSPECT = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
+    HOLDERS = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "holders.lua";
+    RENEW = "denied.lua", "renew.lua";
+    QUORUM_TAKE = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
+    QUORUM_CONFIRM = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
+    QUORUM_END = "denied.lua", "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
     RATE = "version.lua", "rate.lua";
     LIMIT = "version.lua", "limit.lua";
     RIGHTS = "rights.lua";
@@ -62,27 +64,37 @@ scripts! {
     LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";
-    REDISSON_LOCK = "../layouts/redisson/lib.lua",
+    REDISSON_LOCK = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/lock.lua";
     REDISSON_LOCK_FIRST = "../layouts/redisson/lock_first.lua";
-    REDISSON_RELEASE = "../layouts/redisson/release_first.lua",
+    REDISSON_RELEASE = "denied.lua",
+        "../layouts/redisson/release_first.lua",
         "../layouts/redisson/lib.lua",
         "../layouts/redisson/release.lua";
-    REDISSON_READ_WRITE = "../layouts/redisson/lib.lua",
+    REDISSON_READ_WRITE = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/read_write.lua";
-    REDISSON_READ_WRITE_END = "../layouts/redisson/lib.lua",
+    REDISSON_READ_WRITE_END = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/read_write_end.lua";
-    REDISSON_PERMITS = "../layouts/redisson/lib.lua",
+    REDISSON_PERMITS = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/permits.lua";
-    REDISSON_PERMITS_END = "../layouts/redisson/lib.lua",
+    REDISSON_PERMITS_END = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/permits_end.lua";
-    REDISSON_RENEW = "../layouts/redisson/lib.lua",
+    REDISSON_RENEW = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/renew.lua";
-    REDISSON_FENCE = "../layouts/redisson/lib.lua",
+    REDISSON_FENCE = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/fence.lua";
-    REDISSON_INSPECT = "../layouts/redisson/lib.lua",
+    REDISSON_INSPECT = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/inspect.lua";
-    REDISSON_FORCE_RELEASE = "../layouts/redisson/lib.lua",
+    REDISSON_FORCE_RELEASE = "denied.lua",
+        "../layouts/redisson/lib.lua",
         "../layouts/redisson/force_release.lua";
     SHEDLOCK = "../layouts/shedlock.lua";
     TIMESTAMP = "../layouts/timestamp.lua";

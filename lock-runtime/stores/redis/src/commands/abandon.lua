@@ -4,12 +4,11 @@
 local owner, permits = ARGV[1], tonumber(ARGV[4])
 local at, time = names(1), now()
 local left = redis.pcall('ZREM', at.queue, owner .. ':' .. ARGV[2])
--- A key of another type has no place of ours. Any other error, such as a refused write, must reach
--- the caller.
-if type(left) == 'table' and not string.find(left.err, 'WRONGTYPE') then return left end
+-- A key of another type has no place of ours.
+if is_denied(left) then return left end
 if left == 1 then tidy(at) end
 local state, held = state_of(at, time), nil
-if state.err then return 0 end
+if state.err then return is_denied(state) and state or 0 end
 held, permits = has(at, state, owner, permits)
 if held then leave(at, state, owner, permits) end
 -- A big request that is gone now may have blocked the waiters behind it.

@@ -27,12 +27,17 @@ local function conflict()
 end
 
 local held, part = has(at, state, owner, permits)
-local mine = held
+local mine, denied = held, nil
 local others = state.shared and state.used > 0 and state.of ~= of and state.of or nil
 if not held then
   if is_other_kind(state, permits, of) then return conflict() end
   if not state.holder then
-    mine = mode == 'barge' or hand_over(at, state, channels, time, me)
+    mine = true
+    if mode ~= 'barge' then mine, denied = hand_over(at, state, channels, time, me) end
+    if denied then
+      settle(at, state)
+      return denied
+    end
     -- The hand-over may have changed the holder.
     if is_other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)

@@ -5,9 +5,9 @@
 -- O(locks), and once for each hold that expired and each waiter that gets its turn.
 local lease, reserve, time, held, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), now(), {}, {1}
 
--- What a later version has stored is told as such.
+-- What a later version has stored is told as such, and what was denied too.
 local function conflict(i, error)
-  return string.find(error.err, '^LOCKVERSION') and error or {2, i}
+  return string.find(error.err, '^WRONGTYPE') and {2, i} or error
 end
 
 for i = 1, #KEYS / 3 do
@@ -16,8 +16,12 @@ for i = 1, #KEYS / 3 do
   if state.err then return conflict(i, state) end
   local other_kind = state.shared and state.used > 0
   -- A free lock belongs to its waiters, if they still wait.
-  local mine = ARGV[3] ~= 'respect' or state.used > 0 or hand_over(at, state, ARGV[4], time)
+  local mine, denied = true, nil
+  if ARGV[3] == 'respect' and state.used == 0 then
+    mine, denied = hand_over(at, state, ARGV[4], time)
+  end
   settle(at, state)
+  if denied then return conflict(i, denied) end
   if other_kind then return {2, i} end
   held[i] = state.holder == owner
   if (state.used > 0 or not mine) and not held[i] then return {0, i} end

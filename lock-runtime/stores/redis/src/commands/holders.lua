@@ -4,7 +4,7 @@ local holder = redis.pcall('GET', at.lock)
 if type(holder) ~= 'table' then return {holder and shown(holder) or nil} end
 local time, holders = now(), {}
 if type(redis.pcall('ZSCORE', at.lock, 'used')) ~= 'string' then
-  return not_a_lock(at)
+  return not_a_lock(at, holder)
 end
 local last = redis.call('ZREVRANGE', at.lock, 0, 999, 'WITHSCORES')
 for i = 1, #last, 2 do

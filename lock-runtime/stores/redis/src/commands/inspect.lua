@@ -9,7 +9,7 @@ if type(holder) ~= 'table' then
 end
 local time = now()
 local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
-if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at) end
+if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at, holder) end
 local live = '(' .. string.format('%.0f', time)
 local holders = redis.call('ZCOUNT', at.lock, live, '+inf')
 if holders == 0 then return {false, -2, waiting, 0, 0, 0} end

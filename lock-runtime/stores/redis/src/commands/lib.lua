@@ -1,8 +1,8 @@
 -- Shared by the scripts that grant: the rules of lock_store::rules, whose parts have the same names
 -- here: first the queue's places (`queue.rs` there), then what is held (`holders.rs`), then the
--- hand-over (`lock.rs`). Before it stand `tokens.lua` (the time, fencing tokens) and `version.lua`
--- (what can't be read); behind it, the file of the command. KEYS: three for each lock, in this
--- order: lock, queue, fence counter.
+-- hand-over (`lock.rs`). Before it stand `denied.lua` (what was refused), `tokens.lua` (the time,
+-- fencing tokens) and `version.lua` (what can't be read); behind it, the file of the command. KEYS:
+-- three for each lock, in this order: lock, queue, fence counter.
 --
 -- An exclusive lock is a string: the owner. A lock that is held in shares is a sorted set. It has
 -- `<owner>:<permits>` for each hold, scored with the end of its lease in microseconds. Scored below
@@ -103,14 +103,19 @@ local function tidy(at)
   if not first.err and first[1] and tonumber(first[2]) >= HEARD then redis.call('DEL', at.queue) end
 end
 
--- The error for a key that holds no lock of version 1.
-local function not_a_lock(at)
+-- The error for a key that holds no lock of version 1, by the reply to its `GET`; or the error of
+-- what was denied.
+local function not_a_lock(at, holder)
+  if is_denied(holder) then return holder end
   local version = redis.pcall('ZSCORE', at.lock, 'version')
+  if is_denied(version) then return version end
   return unreadable(type(version) == 'string' and 'v' .. version .. ':', 'not a lock')
 end
 
 local function wrong_counter(at)
-  return unreadable(redis.pcall('GET', at.fence), 'the fence counter is not a number')
+  local counter = redis.pcall('GET', at.fence)
+  if is_denied(counter) then return counter end
+  return unreadable(counter, 'the fence counter is not a number')
 end
 
 -- What is taken of a lock: nothing, all of it by an exclusive holder, or some permits. Removes
@@ -120,7 +125,7 @@ local function state_of(at, time)
   if not holder then return {used = 0} end
   if type(holder) == 'string' then return {used = 1, holder = holder} end
   local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
-  if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at) end
+  if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at, holder) end
   local state = {used = -used, of = -of, shared = true}
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
     redis.call('ZREM', at.lock, member)
@@ -265,10 +270,12 @@ local function turn_of(at, state, place, member, since, channels, time)
 end
 
 -- Gives what is free to the first places in the queue, as long as it is enough for the next one.
--- O(1) for each place. Stops at `me`, if given. Returns true there and at the end of the queue.
+-- O(1) for each place. Stops at `me`, if given. Returns true there and at the end of the queue; and
+-- false and the error if it may not read the queue.
 local function hand_over(at, state, channels, time, me)
   while not state.holder do
     local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
+    if is_denied(first) then return false, first end
     local member, since = first[1], tonumber(first[2])
     if first.err or not member then return true end
     if since >= SUSPENDED then

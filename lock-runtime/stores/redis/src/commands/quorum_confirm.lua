@@ -3,7 +3,9 @@
 -- ARGV: owner, first token, how many. Reply: 1 confirmed, 0 not. O(1).
 local token = tonumber(ARGV[2])
 local at = names(1)
-if redis.pcall('GET', at.lock) ~= ARGV[1] then return 0 end
+local holder = redis.pcall('GET', at.lock)
+if is_denied(holder) then return holder end
+if holder ~= ARGV[1] then return 0 end
 local last = last_token(at)
 if not last then return wrong_counter(at) end
 if last >= token then return 0 end

@@ -4,7 +4,9 @@
 -- Reply: 1 ended, 0 not held. O(1).
 local owner, keep, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local at = names(1)
-local held = redis.pcall('GET', at.lock) == owner
+local holder = redis.pcall('GET', at.lock)
+if is_denied(holder) then return holder end
+local held = holder == owner
 if held then
   -- Needs no free memory. After a script's first write, neither do the other commands.
   redis.call('DEL', at.lock)

@@ -3,7 +3,7 @@
 -- Reply: for each lock 1 released, 0 not held; plus 2 if more waiters can have their turn now. For
 -- one lock, the reply may come without a list around it.
 -- O(1) for each lock, and for each hold that expired or waiter that gets its turn.
-local time = now()
+local time, denied = now(), nil
 local function end_hold(i)
   local at, owner, permits, keep = names(i), ARGV[i + 1], 0, 0
   if not is_plain then
@@ -22,6 +22,7 @@ local function end_hold(i)
       enter(at, state, nobody, permits, state.of, keep, time)
     end
   end
+  if is_denied(state) then denied = state end
   if not state.err then
     if not state.holder then hand_over(at, state, ARGV[1], time) end
     settle(at, state)
@@ -29,4 +30,4 @@ local function end_hold(i)
   return (held and 1 or 0) + (state.rest or 0)
 end
 for i = 1, #KEYS / 3 do replies[i] = replies[i] or end_hold(i) end
-return replies
+return denied or replies

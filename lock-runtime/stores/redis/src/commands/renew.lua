@@ -1,8 +1,8 @@
 -- KEYS: locks. ARGV: for each, its holder (`<owner>` or `<owner>:<permits>`) and lease ms.
--- Reply: for each 1 renewed, 0 gone. O(locks).
+-- Reply: for each 1 renewed, 0 gone, -1 denied. If all are denied, the error. O(locks).
 -- Never makes a key. Needs no free memory: PEXPIRE needs none, and after a script's first write
 -- neither does ZADD.
-local time, replies = redis.call('TIME'), {}
+local time, replies, denied, refusal = redis.call('TIME'), {}, 0, nil
 time = time[1] * 1000000 + time[2]
 for i, key in ipairs(KEYS) do
   local member, lease = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
@@ -21,7 +21,9 @@ for i, key in ipairs(KEYS) do
         or permits == '2147483647' and owner .. ':1' or member
       ends = redis.pcall('ZSCORE', key, member)
     end
-    if type(ends) == 'string' and tonumber(ends) > time then
+    if type(ends) == 'table' and (is_denied(ends) or is_denied(holder)) then
+      replies[i], denied, refusal = -1, denied + 1, is_denied(ends) and ends or holder
+    elseif type(ends) == 'string' and tonumber(ends) > time then
       local later = math.max(ends, time + lease * 1000)
       redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease + 1000))
       redis.call('ZADD', key, 'XX', string.format('%.0f', later), member)
@@ -29,4 +31,4 @@ for i, key in ipairs(KEYS) do
     end
   end
 end
-return replies
+return denied == #KEYS and refusal or replies

@@ -41,7 +41,8 @@ pub(crate) fn lie_apart(result: &Result<Value, RedisError>, holds: usize) -> boo
 pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
     let renewed = |one: &i64| match one {
         1 => Renewed::Renewed,
-        _ => Renewed::Gone,
+        0 => Renewed::Gone,
+        _ => Renewed::Unanswered,
     };
     replies.iter().map(renewed).collect()
 }

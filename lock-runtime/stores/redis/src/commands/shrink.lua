@@ -4,6 +4,7 @@
 local owner, permits, rest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local at, time = names(1), now()
 local state = state_of(at, time)
+if is_denied(state) then return state end
 if state.err or state.holder then return 0 end
 local ends, part = has(at, state, owner, permits)
 local done = ends or state.shared and redis.call('ZSCORE', at.lock, owner .. ':' .. rest)

@@ -10,6 +10,7 @@ local text = not queue and redis.pcall('GET', key)
 if type(text) == 'string' then return {'other', -2, 0, 'text ' .. string.sub(text, 1, 128)} end
 local kind = redis.call('TYPE', key).ok
 local waiting = queue and redis.pcall('LLEN', queue)
+if is_denied(waiting) then return waiting end
 if type(waiting) ~= 'number' then waiting = 0 end
 if kind == 'none' then return {'', -2, waiting, ''} end
 local lasts = redis.call('PTTL', key)
@@ -18,6 +19,7 @@ if not queue and kind ~= 'hash' then return found end
 if kind == 'string' then
   local free = redis.call('GET', key)
   local size = redis.pcall('ZCARD', taken)
+  if is_denied(size) then return size end
   if #free <= 128 then found[4] = 'text ' .. free end
   if type(size) == 'table' or #free > 20 or not string.find(free, '^%-?%d+$') then return found end
   found[1], found[4] = 'permits', free
@@ -33,8 +35,9 @@ end
 if kind ~= 'hash' then return found end
 local holder = holder_of(key)
 if holder then return {'lock', lasts, waiting, '', holder, lasts} end
-local mode = read_write_mode(key)
+local mode, denied = read_write_mode(key)
 if not mode then
+  if denied then return denied end
   for _, field in ipairs(redis.call('HSCAN', key, 0)[2]) do
     if is_holder(field) then found[1] = 'form' end
   end

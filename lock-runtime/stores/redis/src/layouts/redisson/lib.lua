@@ -14,11 +14,6 @@ local function is_count(holds) return string.find(holds, '^%d+$') ~= nil end
 
 local function conflict(what) return redis.error_reply('WRONGTYPE ' .. what) end
 
--- Whether a command was refused, but for the type of its key.
-local function is_denied(reply)
-  return type(reply) == 'table' and reply.err and not string.find(reply.err, '^WRONGTYPE')
-end
-
 -- The holder of an exclusive lock, false if it is free; or nil and an error if it is none.
 local function holder_of(lock)
   local fields = redis.pcall('HLEN', lock)
@@ -76,12 +71,15 @@ local function now()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The first in the queue of a fair lock whose time is not over. Those before it leave the queue.
+-- The first in the queue of a fair lock whose time is not over. Those before it leave the queue. An
+-- error behind it says that it may not be read.
 local function first_in_queue(queue, timeouts, time)
   while true do
     local first = redis.pcall('LINDEX', queue, 0)
+    if is_denied(first) then return nil, first end
     if type(first) ~= 'string' then return nil end
     local ends = redis.pcall('ZSCORE', timeouts, first)
+    if is_denied(ends) then return nil, ends end
     if type(ends) ~= 'string' or tonumber(ends) > time then return first end
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, first)

@@ -25,7 +25,8 @@ if fair ~= '' and holder ~= me then
     local size = redis.pcall(helper[1], helper[2])
     if type(size) == 'table' then return size end
   end
-  local first = first_in_queue(queue, timeouts, time)
+  local first, denied = first_in_queue(queue, timeouts, time)
+  if denied then return denied end
   if not holder and first and first ~= me then
     -- A client that waits listens. One that has died does so no longer.
     if redis.call('PUBSUB', 'NUMSUB', ARGV[4] .. ':' .. first)[2] == 0 then

@@ -18,7 +18,8 @@ for at = 4, 3 + ids do
     given = given + 1
   end
   -- Of a repeated release, the ids that keep the permits taken are there already.
-  local is_kept = keep > 0 and redis.pcall('ZSCORE', taken, ARGV[at + ids])
+  local is_kept = keep > 0 and not removed and redis.pcall('ZSCORE', taken, ARGV[at + ids])
+  if is_denied(is_kept) then return is_kept end
   if removed or type(is_kept) == 'string' then was_there = 1 end
 end
 if given > 0 and redis.call('EXISTS', key) == 1 then

@@ -4,7 +4,7 @@ local freed = false
 if ARGV[3] == '0' and ARGV[5] ~= '1' then
   -- With its only field, the key is gone.
   local ended = redis.pcall('HDEL', KEYS[1], ARGV[1])
-  if type(ended) == 'table' and not string.find(ended.err, '^WRONGTYPE') then return ended end
+  if is_denied(ended) then return ended end
   if ended ~= 1 then return 0 end
   redis.pcall('PUBLISH', ARGV[2], '0')
   if redis.call('EXISTS', KEYS[2]) == 0 then return 1 end
