@@ -1,6 +1,6 @@
 //! `RFairLock`: the order of arrival, over both sides.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_testkit::{RedisServer, eventually};
 
@@ -42,5 +42,61 @@ async fn the_order_of_arrival_holds_over_both_sides() {
     assert!(!fourth.is_finished());
     assert_eq!(java.ask("t2", "give fair k").await, "gave");
     fourth.await.unwrap().unwrap().release().await.unwrap();
+    assert!(server.keys("*").await.is_empty());
+}
+
+/// Only the first waiter of a process asks again and again. The others depend on their message,
+/// however long they wait.
+#[tokio::test]
+async fn whoever_waits_behind_the_first_still_hears_of_its_turn() {
+    let server = RedisServer::start().await;
+    let (ours, other) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let channels = async || {
+        let all = server.channels().await;
+        let of_places = |one: &&String| one.starts_with("redisson_lock__channel:{k}:");
+        all.iter().filter(of_places).count()
+    };
+    let asked = async || {
+        let ends: Vec<(Vec<u8>, f64)> = server
+            .query(&[
+                "ZRANGE",
+                "redisson_lock_timeout:{k}",
+                "0",
+                "0",
+                "WITHSCORES",
+            ])
+            .await;
+        ends[0].1
+    };
+    let held = other.lock("k").fair().acquire().await.unwrap();
+    let waiting: Vec<_> = (1..=6)
+        .map(|_| tokio::spawn(ours.lock("k").fair().acquire()))
+        .collect();
+    eventually("they listen, and the holder no longer", async || {
+        channels().await == 6
+    })
+    .await;
+    let given_up = tokio::spawn(ours.lock("k").fair().acquire());
+    eventually("so does the last one", async || channels().await == 7).await;
+    // Channels are looked through each two seconds. Each look of the first moves its end.
+    for _ in 0..6 {
+        let before = asked().await;
+        eventually("the first looks", async || asked().await > before).await;
+    }
+    assert_eq!(channels().await, 7);
+    given_up.abort();
+    eventually("who has left hears no more", async || channels().await == 6).await;
+    let released = Instant::now();
+    held.release().await.unwrap();
+    for waiting in waiting {
+        waiting.await.unwrap().unwrap().release().await.unwrap();
+    }
+    // Looks are a second apart.
+    assert!(
+        released.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        released.elapsed()
+    );
+    eventually("nobody listens", async || channels().await == 0).await;
     assert!(server.keys("*").await.is_empty());
 }

@@ -7,7 +7,7 @@ use lock_store::{
     SweepingMap, Trust,
 };
 
-/// Whoever waits asks again within this time, and is noted again.
+/// Of those who wait on the same channel, one asks again within this time, and notes it again.
 const NOTED_FOR: Duration = Duration::from_secs(10);
 
 /// A message does not say whose hold has ended.
@@ -26,7 +26,8 @@ pub(crate) struct ForeignChannels {
 struct ForeignChannel {
     /// One, unless others' names of channels do not tell keys apart.
     keys: Vec<LockKey>,
-    /// The one who alone is called.
+    /// The one who alone is called, and may depend on that: behind others of its process, it asks
+    /// once. Its channel is noted until it waits no longer.
     owner: Option<Owner>,
     noted: Instant,
     /// When a message came.
@@ -39,7 +40,7 @@ impl ForeignChannels {
     /// Someone who waits for this key is about to listen there.
     pub(crate) fn note(&self, channel: &str, key: &LockKey, owner: Option<Owner>, now: Instant) {
         let mut waits = self.waits.lock();
-        waits.sweep(|one| one.noted + NOTED_FOR > now);
+        waits.sweep(|one| one.owner.is_some() || one.noted + NOTED_FOR > now);
         if let Some(one) = waits.get_mut(channel) {
             one.noted = now;
             if !one.keys.contains(key) {
@@ -55,6 +56,17 @@ impl ForeignChannels {
             quiet_until: None,
         };
         waits.insert(channel.to_owned(), one);
+    }
+
+    /// Who alone was called there waits no longer.
+    pub(crate) fn forget(&self, channel: &str) {
+        self.waits.lock().remove(channel);
+    }
+
+    /// Whether someone depends on what is said there.
+    pub(super) fn is_awaited(&self, channel: &str) -> bool {
+        let waits = self.waits.lock();
+        waits.get(channel).is_some_and(|one| one.owner.is_some())
     }
 
     /// Messages there are for others, until then.

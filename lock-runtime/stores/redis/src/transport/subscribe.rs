@@ -11,12 +11,13 @@ use redis::RedisError;
 use tokio::sync::{OnceCell, RwLock, watch};
 
 use super::client_channels::ClientChannels;
+use super::foreign_channels::ForeignChannels;
 use crate::context::ClientContext;
 use crate::errors;
 use crate::resp::{Limits, RespConnection};
 
-/// A channel is given up when nobody used it between two looks, and its view is not in use. Where
-/// views are not known (beyond 1,024), whoever waits uses it each second.
+/// A channel is given up when nobody used it between two looks, nobody depends on it, and its view
+/// is not in use. Where views are not known (beyond 1,024), whoever waits uses it each second.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// At most this many end in one piece. Who begins to listen waits for one piece at most.
@@ -32,6 +33,8 @@ pub(crate) struct Subscriptions {
     kept: String,
     /// Where the client hears others: knows which views are in use.
     views: Option<Arc<ClientChannels>>,
+    /// In another library's layout: knows on which of its channels somebody waits.
+    foreign: Option<Arc<ForeignChannels>>,
     state: Mutex<State>,
     /// Held while a subscription is made, and exclusively while some end: each is sent after what
     /// the state says was before it.
@@ -62,6 +65,7 @@ impl Subscriptions {
             sharded,
             kept: context.namespace.channels_begin_with(),
             views: context.channels.clone(),
+            foreign: context.foreign.clone(),
             state: Mutex::default(),
             order: Arc::default(),
             // It is not tried in a cluster, where a message goes to every node.
@@ -167,8 +171,10 @@ impl Subscriptions {
     /// True if a waiter may depend on this channel without asking the store itself, as behind
     /// others of this process.
     fn is_needed(&self, channel: &str) -> bool {
-        let views = self.views.as_ref();
-        channel.starts_with(&self.kept) || views.is_some_and(|views| views.may_wait_on(channel))
+        let (views, foreign) = (self.views.as_ref(), self.foreign.as_ref());
+        channel.starts_with(&self.kept)
+            || views.is_some_and(|views| views.may_wait_on(channel))
+            || foreign.is_some_and(|foreign| foreign.is_awaited(channel))
     }
 
     /// Listens on these channels no longer, unless somebody uses them again. Who may not say so

@@ -11,6 +11,7 @@ use lock_store::{
 use super::RedissonStore;
 use super::claim::{RedissonKind, word};
 use super::names::{self, RedissonNames};
+use super::take::channel_of;
 use crate::commands::by_slot::BatchOutcomes;
 use crate::config::RELEASE_PATIENCE;
 use crate::scripts;
@@ -80,6 +81,9 @@ impl RedissonStore {
     }
 
     pub(super) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
+        if let (channel, Some(_)) = channel_of(&request, &self.names(&request.claim.key)) {
+            self.channels.forget(&channel);
+        }
         self.end(&request.claim, Duration::ZERO, request.fair, by)
             .await
     }

@@ -32,7 +32,7 @@ fn is_plain(request: &Acquire) -> bool {
 }
 
 /// Where a waiter hears of a release, and who alone is called there.
-fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner>) {
+pub(super) fn channel_of(request: &Acquire, names: &RedissonNames) -> (String, Option<Owner>) {
     let owner = request.claim.owner;
     match RedissonKind::of(&request.claim) {
         RedissonKind::Lock if request.fair => {
@@ -71,13 +71,32 @@ impl RedissonStore {
         let take = self.build_request(request, &names).repeated();
         let take = take.patient(Some(until));
         let take = take.listening(joins.then(|| channel.clone()));
-        let reply: Reply<Vec<Value>> = self.store.call(key, by, &take).await?;
+        let taken = self.call(request, by, &take, &channel).await;
+        // Who may have a place without knowing it asks again, or abandons it.
+        let may_wait = match &taken {
+            Ok(answer) => matches!(answer.value, Acquired::Busy(_)),
+            Err(failure) => failure.unknown.is_some(),
+        };
+        if owner.is_some() && !may_wait {
+            self.channels.forget(&channel);
+        }
+        taken
+    }
+
+    async fn call(
+        &self,
+        request: &Acquire,
+        by: Instant,
+        take: &Request,
+        channel: &str,
+    ) -> Replied<Acquired> {
+        let reply: Reply<Vec<Value>> = self.store.call(&request.claim.key, by, take).await?;
         let Answer { value, link, .. } = reply;
         let acquired = match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(reply) => match RedissonKind::of(&request.claim) {
                 RedissonKind::Semaphore(_) => semaphore(reply, request)?,
-                _ => self.acquired(request, reply, &channel),
+                _ => self.acquired(request, reply, channel),
             },
         };
         Ok(Answer::new(acquired, link))
