@@ -386,6 +386,18 @@ impl ZooKeeperEnsemble {
         self.members[number].folder.path().join("data")
     }
 
+    /// From its next start, this member grants no session more than this.
+    ///
+    /// # Panics
+    /// If its configuration can't be written.
+    pub fn limit_sessions(&self, number: usize, longest: Duration) {
+        let path = self.members[number].configuration();
+        let before = fs::read_to_string(&path).expect("its configuration");
+        // The last line counts.
+        let text = format!("{before}\nmaxSessionTimeout={}\n", longest.as_millis());
+        fs::write(path, text).expect("its configuration");
+    }
+
     /// SIGSTOP for one member.
     pub fn pause_member(&self, number: usize) {
         self.members[number].process.pause();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Layout, LockError, LostReason};
-use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually};
+use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually, until_served};
 
 use crate::{LONG, children, client, worker};
 
@@ -223,6 +223,43 @@ async fn a_process_that_stood_still_for_longer_than_its_session_has_lost_its_loc
     guard.release().await.unwrap();
     stopped.send("hold 2 k renew");
     stopped.wait_for("held 2").await;
+}
+
+/// As while the limit is lowered member by member. The server counts the new time at once.
+#[tokio::test]
+async fn a_server_that_grants_a_session_less_than_those_before_lowers_the_trust_in_its_holds() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let url = servers.url_at(&[proxy.addr().port()], "?tick=500ms&session=60s");
+    let cut_off = client(&url).await;
+    let lease = 5 * SESSION;
+    let guard = cut_off
+        .lock("k")
+        .lease(lease)
+        .renew(true)
+        .acquire()
+        .await
+        .unwrap();
+    servers.kill_member(0);
+    servers.limit_sessions(0, SESSION);
+    servers.restart_member(0).await;
+    until_served(&cut_off).await;
+    eventually("the next renewal says so", async || {
+        guard.remaining() < SESSION
+    })
+    .await;
+    assert!(guard.is_held());
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut looks = servers.session().await;
+    proxy.freeze();
+    let frozen = Instant::now();
+    guard.lost().await;
+    let after = frozen.elapsed();
+    let there = looks.children(&path).await.len();
+    assert_eq!(there, 1, "lost after {after:?}");
+    let other = client(&servers.url(OPTIONS)).await;
+    drop(other.lock("k").acquire().await.unwrap());
+    proxy.thaw();
+    drop(guard);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::errors::{Fault, code, of_code};
 use crate::transport::{ReadHalf, WriteHalf};
-use crate::trust::SessionTrust;
+use crate::trust::SharedTrust;
 use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
@@ -58,8 +58,9 @@ pub(crate) struct Live {
     pub(crate) link: Link,
     pub(crate) server: String,
     pub(crate) since: Instant,
+    /// As this server has granted it.
     pub(crate) timeout: Duration,
-    pub(crate) trust: Mutex<SessionTrust>,
+    pub(crate) trust: SharedTrust,
 }
 
 /// A request that was sent. It is carried out after those that were sent before, whether or not
@@ -90,7 +91,7 @@ impl Live {
 
     /// The time between two heartbeats.
     fn pause(&self) -> Duration {
-        (self.timeout / BEATS).min(LONGEST_PAUSE)
+        (self.trust.lock().timeout() / BEATS).min(LONGEST_PAUSE)
     }
 
     /// What a reply to [`wire::exists`] says of a child, if it is there and of this session.

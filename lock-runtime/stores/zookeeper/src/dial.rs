@@ -13,6 +13,7 @@ use tokio::net::lookup_host;
 use crate::connection::message;
 use crate::errors::{not_serving, of_code};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
+use crate::trust::SharedTrust;
 use crate::url::Settings;
 use crate::wire::{self, GivenSession, NodeRequest};
 
@@ -24,6 +25,8 @@ pub(crate) struct Wanted {
     pub(crate) secret: Vec<u8>,
     /// The last transaction that this client has seen. A server that is behind refuses.
     pub(crate) seen: i64,
+    /// Of a session that is there.
+    pub(crate) trust: Option<SharedTrust>,
 }
 
 impl Wanted {
@@ -32,6 +35,7 @@ impl Wanted {
             session: 0,
             secret: vec![0; 16],
             seen,
+            trust: None,
         }
     }
 }
@@ -118,6 +122,11 @@ impl Dialer {
             })?;
         let connected = wire::connected(&reply)
             .ok_or_else(|| gone(&server, "it does not speak ZooKeeper's protocol"))?;
+        // It has that, whatever becomes of this attempt.
+        let trust = wanted.trust.as_ref();
+        if let Some(trust) = trust.filter(|_| connected.session != 0) {
+            trust.lock().grant(sent, connected.timeout);
+        }
         let mut dialed = DialedSession {
             read,
             write,

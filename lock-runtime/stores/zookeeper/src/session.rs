@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use lock_store::ordered::{Connecting, SessionNews, gone};
-use lock_store::{Instant, Listener, Mutex, StoreError};
+use lock_store::{Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
 use crate::base::KnownBases;
@@ -12,7 +12,7 @@ use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
 use crate::errors::is_not_serving;
 use crate::own_children::OwnChildren;
-use crate::trust::SessionTrust;
+use crate::trust::{SessionTrust, SharedTrust};
 use crate::wire;
 
 pub(crate) struct Session {
@@ -64,8 +64,6 @@ impl Session {
         // When the session is over at the latest, if it is not taken over.
         let clock = self.connecting.clock();
         let mut ends = clock.now();
-        // Until when it is trusted, if there is one.
-        let mut trusted_until = None;
         while let Some(dialed) = self
             .connecting
             .until_closed(self.dialer.dial(&wanted))
@@ -77,7 +75,6 @@ impl Session {
                     failures += 1;
                     if wanted.seen > 0 && clock.now() > ends && is_not_serving(&error) {
                         self.forget_seen(&mut wanted);
-                        trusted_until = None;
                     }
                     self.connecting.fail(failures, error).await;
                     continue;
@@ -86,7 +83,6 @@ impl Session {
             if dialed.connected.session == 0 {
                 if wanted.session != 0 {
                     self.end_session(&mut wanted);
-                    trusted_until = None;
                     continue;
                 }
                 failures += 1;
@@ -97,9 +93,9 @@ impl Session {
             failures = 0;
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
-            let (live, error) = self.run_until_lost(dialed, trusted_until).await;
+            let (live, error) = self.run_until_lost(dialed, wanted.trust.take()).await;
             ends = clock.now() + live.timeout;
-            trusted_until = Some(live.trusted_until());
+            wanted.trust = Some(Arc::clone(&live.trust));
             wanted.seen = self.seen.load(Ordering::Relaxed);
             // A server that is too old stays so. The others have to be as new, so all wait.
             if !error.kind().is_transient() {
@@ -140,15 +136,18 @@ impl Session {
     async fn run_until_lost(
         &self,
         dialed: DialedSession,
-        trusted_until: Option<Instant>,
+        trust: Option<SharedTrust>,
     ) -> (Arc<Live>, StoreError) {
         let (sent, server) = (dialed.sent, dialed.server);
         let timeout = dialed.connected.timeout;
         let clock = self.connecting.clock();
         let (tick, now) = (self.dialer.settings.tick, clock.now());
-        let trust = match trusted_until {
-            None => SessionTrust::begin(sent, timeout, tick),
-            Some(until) => SessionTrust::take_over(until, sent, now, timeout, tick),
+        let trust = match trust {
+            None => Arc::new(Mutex::new(SessionTrust::begin(sent, timeout, tick))),
+            Some(trust) => {
+                trust.lock().take_over(sent, now);
+                trust
+            }
         };
         let (sender, mut calls) = mpsc::unbounded_channel();
         let live = Arc::new(Live {
@@ -158,7 +157,7 @@ impl Session {
             server: server.clone(),
             since: now,
             timeout,
-            trust: Mutex::new(trust),
+            trust,
         });
         if !self.connecting.come_up(&live) {
             drop(live.send(wire::close()));

@@ -15,15 +15,21 @@
 //! Both together: neither the leader of the write nor a later one can have ended the session
 //! before its timeout, counted from the sending of what was answered.
 //!
+//! Servers may have different limits for timeouts, as while these are changed member by member. The
+//! one that takes a session over may grant less than those before, and by that end the session
+//! sooner. A new leader goes back to what the session was made with. So the shortest timeout that
+//! any server has granted counts, from then on and for what was trusted before.
+//!
 //! The tick is a setting of the servers. If the URL does not have it, half of the session's timeout
 //! stands for two ticks, which it is at least, unless the servers' `minSessionTimeout` was lowered:
 //! by default they allow no timeout below two ticks. The leader pings each half tick.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Instant;
 use lock_store::timing::trusted;
+use lock_store::{Instant, Mutex};
 
 /// Something that was answered and proves nothing yet.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +39,14 @@ struct AnsweredRequest {
     passed_on: Instant,
 }
 
+/// The trust in a session, over all its connections.
+pub(crate) type SharedTrust = Arc<Mutex<SessionTrust>>;
+
 #[derive(Debug)]
 pub(crate) struct SessionTrust {
+    /// The shortest that was granted.
     timeout: Duration,
-    /// In this time, the leader has heard of a request.
-    passes_on: Duration,
+    tick: Option<Duration>,
     answered: VecDeque<AnsweredRequest>,
     until: Instant,
 }
@@ -50,28 +59,37 @@ impl SessionTrust {
     pub(crate) fn begin(sent: Instant, timeout: Duration, tick: Option<Duration>) -> Self {
         Self {
             timeout,
-            passes_on: tick.map_or(timeout / 2, |tick| tick * 2),
+            tick,
             answered: VecDeque::new(),
             until: sent + trusted(timeout),
         }
     }
 
-    /// A server has taken the session over. It was asked to at `sent`. Until then, it was trusted
-    /// until `until`.
-    pub(crate) fn take_over(
-        until: Instant,
-        sent: Instant,
-        now: Instant,
-        timeout: Duration,
-        tick: Option<Duration>,
-    ) -> Self {
-        let mut trust = Self::begin(sent, timeout, tick);
-        trust.until = until;
-        trust.answered.push_back(AnsweredRequest {
+    /// A server has granted this timeout to the session. It was asked at `sent`. If that is less
+    /// than before, the session may end sooner, and is trusted for less.
+    pub(crate) fn grant(&mut self, sent: Instant, timeout: Duration) {
+        self.timeout = self.timeout.min(timeout);
+        self.until = self.until.min(sent + trusted(self.timeout));
+    }
+
+    /// A server has taken the session over to the connection that there is `now`. It was asked to
+    /// at `sent`. What was answered over the one before proves nothing here.
+    pub(crate) fn take_over(&mut self, sent: Instant, now: Instant) {
+        self.answered.clear();
+        self.answered.push_back(AnsweredRequest {
             sent,
             passed_on: now,
         });
-        trust
+    }
+
+    /// The shortest timeout that was granted.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// In this time, the leader has heard of a request.
+    fn passes_on(&self) -> Duration {
+        self.tick.map_or(self.timeout / 2, |tick| tick * 2)
     }
 
     pub(crate) fn answer(&mut self, sent: Instant, now: Instant) {
@@ -80,7 +98,7 @@ impl SessionTrust {
         while self.answered.get(1).is_some_and(|it| it.passed_on <= sent) {
             self.answered.pop_front();
         }
-        let passed_on = now + self.passes_on;
+        let passed_on = now + self.passes_on();
         // Of those that were sent at about the same time, the first counts, when the leader has
         // heard of all.
         if let Some(last) = self.answered.back_mut()
@@ -174,11 +192,34 @@ mod tests {
         let start = Instant::now();
         let before = start + 3 * SECOND;
         let (sent, now) = (start + SECOND, start + 2 * SECOND);
-        let mut trust = SessionTrust::take_over(before, sent, now, TIMEOUT, Some(TICK));
+        let mut trust = SessionTrust::begin(before - trusted(TIMEOUT), TIMEOUT, Some(TICK));
+        trust.grant(sent, TIMEOUT);
+        trust.take_over(sent, now);
         trust.answer(now, now);
         assert_eq!(trust.until(), before);
         trust.prove(now);
         assert_eq!(trust.until(), sent + trusted(TIMEOUT));
+    }
+
+    #[test]
+    fn the_shortest_timeout_that_was_granted_counts_whoever_takes_the_session_over_then() {
+        let (start, short) = (Instant::now(), TIMEOUT / 4);
+        let mut trust = SessionTrust::begin(start, TIMEOUT, Some(TICK));
+        assert_eq!(trust.until(), start + trusted(TIMEOUT));
+        // The leader counts the new time from the taking over.
+        let (sent, now) = (start + SECOND, start + 2 * SECOND);
+        trust.grant(sent, short);
+        assert_eq!(trust.until(), sent + trusted(short));
+        trust.take_over(sent, now);
+        trust.prove(now);
+        assert_eq!(trust.until(), sent + trusted(short));
+        // A new leader has the shorter one of the session's beginning, or others in its place.
+        let (sent, now) = (start + 3 * SECOND, start + 4 * SECOND);
+        trust.grant(sent, TIMEOUT);
+        trust.take_over(sent, now);
+        trust.prove(now);
+        assert_eq!(trust.until(), sent + trusted(short));
+        assert_eq!(trust.timeout(), short);
     }
 
     #[test]
