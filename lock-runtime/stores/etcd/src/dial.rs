@@ -109,7 +109,8 @@ impl Dialer {
             Ok(StatusReply { version, .. }) if !is_new_enough(&version) => {
                 Err(too_old(server, &version))
             }
-            Ok(_) | Err(CallError::Status(_)) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(CallError::Status(status)) if !status.is_unavailable() => Ok(()),
             Err(error) => Err(error_of(error, server)),
         }
     }

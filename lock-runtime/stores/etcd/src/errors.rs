@@ -1,23 +1,12 @@
 //! What etcd's errors mean to a client.
 
-use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
+use lock_store::StoreErrorKind::{
+    Denied, Disconnected, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused,
+};
 use lock_store::ordered::{OperationFault, gone};
 use lock_store::{StoreError, escaped};
 
-use crate::grpc::{CallError, Status};
-
-/// gRPC's numbers.
-mod code {
-    pub(super) const NOT_FOUND: u32 = 5;
-    pub(super) const DENIED: u32 = 7;
-    pub(super) const EXHAUSTED: u32 = 8;
-    pub(super) const PRECONDITION: u32 = 9;
-    pub(super) const UNIMPLEMENTED: u32 = 12;
-    pub(super) const UNAVAILABLE: u32 = 14;
-    pub(super) const UNAUTHENTICATED: u32 = 16;
-    /// Cancelled, unknown, out of time, aborted, internal, lost data.
-    pub(super) const UNCLEAR: [u32; 6] = [1, 2, 4, 10, 13, 15];
-}
+use crate::grpc::{BY_HTTP, CallError, Status, code};
 
 // What to do about each.
 const RIGHTS: &str = "allow the user's role to read and write all keys below the URL's path, as \
@@ -34,6 +23,9 @@ const ROOM: &str = "free some: `etcdctl compact`, `etcdctl defrag` and then `etc
 const CUT_OFF: &str = "it may have no majority of its cluster: see `etcdctl endpoint status` for \
                        all members";
 
+const BETWEEN: &str = "a proxy or load balancer before the servers answers so, and not etcd: see its \
+                       log, and whether it reaches them over HTTP/2";
+
 /// Why a request failed. What was lost with its connection is not carried out any more once the
 /// next one is up.
 pub(crate) type Fault = OperationFault<Status>;
@@ -41,7 +33,12 @@ pub(crate) type Fault = OperationFault<Status>;
 impl Status {
     /// It may have been carried out, or may yet be.
     pub(crate) fn is_unclear(&self) -> bool {
-        self.code == code::UNAVAILABLE || code::UNCLEAR.contains(&self.code)
+        self.is_unavailable() || code::UNCLEAR.contains(&self.code)
+    }
+
+    /// It serves nobody now, or what stands before it does not reach it.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.code == code::UNAVAILABLE
     }
 
     /// The token of the user is not known any more, or was made before roles were changed.
@@ -72,6 +69,8 @@ pub(crate) fn of_status(status: &Status, server: &str) -> StoreError {
     let message = escaped(&status.message);
     let says = |what: &str| message.contains(what);
     let (kind, advice) = match status.code {
+        code::UNAVAILABLE if says(BY_HTTP) => (Disconnected, Some(BETWEEN)),
+        _ if says(BY_HTTP) => (Denied, Some(BETWEEN)),
         _ if says("authentication is not enabled") => (Misconfigured, Some(NO_AUTH)),
         _ if says("authentication failed") => (Denied, Some(LOGIN)),
         _ if says("user name is empty") => (Denied, Some(NO_USER)),
@@ -105,4 +104,64 @@ pub(crate) fn strange(server: &str) -> StoreError {
 pub(crate) fn too_old(server: &str, version: &str) -> StoreError {
     let text = format!("{server}: it is etcd {}", escaped(version));
     StoreError::new(Misconfigured, text).advise(VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+    use crate::grpc::Channel;
+    use crate::wire::{StatusReply, StatusRequest, path};
+
+    /// A call to who answers with this status, and nothing of gRPC.
+    async fn answered_with(status: StatusCode) -> CallError {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let proxy = async move {
+            let mut calls = h2::server::handshake(theirs).await.unwrap();
+            while let Some(call) = calls.accept().await {
+                let (_, mut answer) = call.unwrap();
+                let response = http::Response::builder().status(status).body(()).unwrap();
+                answer.send_response(response, true).unwrap();
+            }
+        };
+        let called = async move {
+            let (send, connection) = h2::client::handshake(ours).await.unwrap();
+            let channel = Channel::new(send, "http://h:1".to_owned());
+            tokio::select! {
+                _ = connection => panic!("it has ended"),
+                reply = channel.unary::<StatusReply>(path::STATUS, None, &StatusRequest {}) => {
+                    reply.unwrap_err()
+                }
+            }
+        };
+        tokio::select! {
+            () = proxy => panic!("it has ended"),
+            error = called => error,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_status_of_a_proxy_before_the_servers_has_the_meaning_that_grpc_gives_it() {
+        for (status, kind) in [
+            (401, Denied),
+            (403, Denied),
+            (404, Misconfigured),
+            (429, Disconnected),
+            (500, Misconfigured),
+            (502, Disconnected),
+            (503, Disconnected),
+            (504, Disconnected),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = answered_with(status).await;
+            // It may have been carried out, and this is asked again.
+            let is_unclear = matches!(&error, CallError::Status(it) if it.is_unclear());
+            assert_eq!(is_unclear, kind == Disconnected, "{status}: {error:?}");
+            let error = error_of(error, "h:1");
+            assert_eq!(error.kind(), kind, "{error}");
+            let is_told = error.detail().contains(status.as_str());
+            assert_eq!(is_told, kind != Misconfigured, "{error}");
+        }
+    }
 }

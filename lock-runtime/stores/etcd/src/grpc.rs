@@ -15,6 +15,19 @@ const LONGEST: usize = 64 << 20;
 /// Before each message: whether it is compressed, and its length.
 const FRAME: usize = 5;
 
+/// gRPC's numbers.
+pub(crate) mod code {
+    pub(crate) const NOT_FOUND: u32 = 5;
+    pub(crate) const DENIED: u32 = 7;
+    pub(crate) const EXHAUSTED: u32 = 8;
+    pub(crate) const PRECONDITION: u32 = 9;
+    pub(crate) const UNIMPLEMENTED: u32 = 12;
+    pub(crate) const UNAVAILABLE: u32 = 14;
+    pub(crate) const UNAUTHENTICATED: u32 = 16;
+    /// Cancelled, unknown, out of time, aborted, internal, lost data.
+    pub(crate) const UNCLEAR: [u32; 6] = [1, 2, 4, 10, 13, 15];
+}
+
 /// What the server says beside the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -139,7 +152,7 @@ impl Incoming {
             // A call that is refused has its status here.
             status_in(response.headers())?;
             if response.status() != StatusCode::OK {
-                return Err(CallError::Unreadable);
+                return Err(of_http(response.status()));
             }
             self.body = Some(response.into_body());
         }
@@ -200,6 +213,29 @@ impl Incoming {
         let trailers = self.body().await?.trailers().await?;
         trailers.map_or(Ok(()), |trailers| status_in(&trailers))
     }
+}
+
+/// What a status of HTTP alone is told as. No server of gRPC answers so, but what may stand before
+/// it does: a proxy, or a load balancer.
+pub(crate) const BY_HTTP: &str = "it answers with HTTP status ";
+
+/// The meaning of such a status, as [gRPC has
+/// it](https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md).
+fn of_http(status: StatusCode) -> CallError {
+    let code = match status {
+        StatusCode::UNAUTHORIZED => code::UNAUTHENTICATED,
+        StatusCode::FORBIDDEN => code::DENIED,
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => code::UNAVAILABLE,
+        // Other servers of HTTP answer with these, above all.
+        _ => return CallError::Unreadable,
+    };
+    CallError::Status(Status {
+        code,
+        message: format!("{BY_HTTP}{status}"),
+    })
 }
 
 fn status_in(headers: &HeaderMap) -> Result<(), CallError> {
