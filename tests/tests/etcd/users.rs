@@ -86,8 +86,12 @@ async fn rights_that_are_taken_away_are_told_and_back_again_work() {
     let gateway = servers.gateway().await;
     let revoke = serde_json::json!({ "role": "app", "key": "dA==", "range_end": "dQ==" });
     gateway.ask("auth/role/revoke", &revoke).await.unwrap();
-    let error = client.lock("k").try_acquire().await.map(drop).unwrap_err();
-    assert!(error.to_string().contains("grant-permission"), "{error}");
+    for request in [client.lock("k"), client.multi_lock(["k", "l"])] {
+        let error = request.try_acquire().await.map(drop).unwrap_err();
+        assert!(error.to_string().contains("grant-permission"), "{error}");
+        // An undo would be refused as well, again and again.
+        assert_eq!(client.stats().undoing, 0, "{error}");
+    }
     gateway.grant("app", "t").await.unwrap();
     // If the client's connection was refused meanwhile, its next attempt comes within two seconds.
     let bound = Duration::from_secs(10);

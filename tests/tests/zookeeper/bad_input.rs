@@ -141,6 +141,31 @@ async fn below_a_chroot_of_one_user_another_can_neither_make_nor_delete_anything
     guard.release().await.unwrap();
 }
 
+/// An undo would be refused as well, again and again.
+#[tokio::test]
+async fn a_request_that_was_refused_for_missing_rights_leaves_nothing_to_undo() {
+    let servers = ZooKeeperEnsemble::with_user(1).await;
+    let url = servers.url("");
+    let owner = client(&url).await;
+    owner.lock("k").run(async {}).await.unwrap();
+    let at = url.split_once('@').unwrap().1;
+    let builder = LockClient::builder().url(format!("zookeeper://other:word@{at}"));
+    let patient = builder.command_timeout(LONG).connect_timeout(LONG);
+    let stranger = patient.connect_lazy().unwrap();
+    let semaphore = stranger.semaphore("s", 2);
+    for request in [
+        stranger.lock("k"),
+        stranger.lock("new"),
+        stranger.lock("fair").fair(),
+        stranger.multi_lock(["k", "l"]),
+        semaphore.permit(),
+    ] {
+        let error = request.try_acquire().await.map(drop).unwrap_err();
+        assert!(error.to_string().contains("NoAuth"), "{error}");
+        assert_eq!(stranger.stats().undoing, 0, "{error}");
+    }
+}
+
 /// As when its server is killed, or loses its majority, just then.
 #[tokio::test]
 async fn a_connection_that_ends_while_its_user_logs_in_is_no_refusal_of_the_user() {

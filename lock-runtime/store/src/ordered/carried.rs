@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::connecting::Connecting;
-use super::engine::{Carried, OrderedEngine};
+use super::engine::{Carried, OperationProgress, OrderedEngine};
 use super::fault::{LiveConnection, OperationFault, gone, silent};
 use crate::contract::StoreFuture;
 use crate::error::{StoreError, StoreErrorKind};
@@ -53,6 +53,18 @@ where
         // Of several requests, others may have been carried out.
         return Err(Failure::unknown(error, link));
     }
+}
+
+/// The reply to an acquire, which made what is at the servers of it. If nothing is, then nothing has
+/// to be undone. An undo would be refused as well, and be tried for as long as the client lives.
+pub(super) fn without_effect_unless_made<T>(
+    reply: Replied<T>,
+    progress: &impl OperationProgress,
+) -> Replied<T> {
+    reply.map_err(|failure| match progress.may_have_made() {
+        true => failure,
+        false => Failure::without_effect(failure.error),
+    })
 }
 
 /// Tells an operation that its caller is gone.

@@ -35,6 +35,10 @@ pub type Minted = Option<(u64, u32)>;
 pub trait OperationProgress: Clone + Default + Send + Sync + 'static {
     /// The caller has gone. Nothing may be made any more: the undo has begun.
     fn give_up(&self);
+
+    /// Whether something of the operation may be at the servers: what an answer has said to be
+    /// there, or what was sent and not refused for sure. What an acquire has found there counts.
+    fn may_have_made(&self) -> bool;
 }
 
 /// One attempt of an operation.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::carried::{carry_out, in_a_task};
+use super::carried::{carry_out, in_a_task, without_effect_unless_made};
 use super::connecting::SessionNews;
 use super::ends::{EngineEnds, end_in_time, keep_undoing};
 use super::engine::{Attempt, Carried, EngineHolds, EngineMail, OperationProgress};
@@ -68,15 +68,31 @@ impl<E: WholeEngine> OrderedStore<E> {
 
 /// Carries an operation of the engine out.
 macro_rules! operate {
-    ($store:ident, $goes_on:literal, $by:ident, $method:ident($($argument:expr),+)) => {
-        $store.operate($goes_on, move |me, progress| async move {
-            let operation = async |live| {
-                let attempt = Attempt::new(&live, &progress);
-                me.$method(&attempt, $($argument),+).await
-            };
-            carry_out(&*me, $by, operation).await
+    ($store:ident, $by:ident, $method:ident($($argument:expr),+)) => {
+        $store.operate(false, move |me, progress| async move {
+            attempts!(me, progress, $by, $method($($argument),+))
         })
     };
+}
+
+/// Carries out what makes requests at the servers, and goes on when nobody polls it.
+macro_rules! make {
+    ($store:ident, $by:ident, $method:ident($($argument:expr),+)) => {
+        $store.operate(true, move |me, progress| async move {
+            let made = attempts!(me, progress, $by, $method($($argument),+));
+            without_effect_unless_made(made, &progress)
+        })
+    };
+}
+
+macro_rules! attempts {
+    ($me:ident, $progress:ident, $by:ident, $method:ident($($argument:expr),+)) => {{
+        let operation = async |live| {
+            let attempt = Attempt::new(&live, &$progress);
+            $me.$method(&attempt, $($argument),+).await
+        };
+        carry_out(&*$me, $by, operation).await
+    }};
 }
 
 /// Asks something that goes on only while somebody waits for the answer.
@@ -91,27 +107,27 @@ macro_rules! ask {
 
 impl<E: WholeEngine> Store for OrderedStore<E> {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        operate!(self, true, by, acquire(&request))
+        make!(self, by, acquire(&request))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        operate!(self, false, by, renew(&holds))
+        operate!(self, by, renew(&holds))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        operate!(self, true, by, acquire_all(&requests))
+        make!(self, by, acquire_all(&requests))
     }
 
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        operate!(self, false, by, fence(&claim))
+        operate!(self, by, fence(&claim))
     }
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        operate!(self, false, by, release(&requests))
+        operate!(self, by, release(&requests))
     }
 
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        operate!(self, false, by, shrink(&claim, permits))
+        operate!(self, by, shrink(&claim, permits))
     }
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {

@@ -13,6 +13,7 @@ use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
+use crate::given_up::GivenUp;
 use crate::names::{self, Child};
 use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, base_of, reads_with_base};
@@ -25,6 +26,7 @@ const TRIES: u32 = 4;
 pub(crate) struct AskingRequest<'r> {
     pub(crate) node: KeyNode,
     pub(crate) request: &'r Acquire,
+    pub(crate) progress: &'r GivenUp,
     pub(crate) flight: Arc<OwnerFlight>,
     pub(crate) sent: Instant,
 }
@@ -40,6 +42,7 @@ impl EtcdEngine {
         let asking = &AskingRequest {
             node: self.node(&request.claim.key),
             request,
+            progress,
             flight: progress.begin(live, vec![owner]).await?,
             sent: self.clock.now(),
         };
@@ -54,6 +57,7 @@ impl EtcdEngine {
         // Who waits asks each second. A reading costs the servers less.
         let is_known = self.own.lock().get(node, owner).is_some();
         if is_known {
+            progress.note_found();
             let listing = self.list(live, node).await?;
             if listing
                 .claimed(owner, request.claim.permits)
@@ -72,6 +76,7 @@ impl EtcdEngine {
         }
         let permits = request.claim.permits;
         if listing.claimed(owner, permits).next().is_some() {
+            progress.note_found();
             return self.decide(live, asking, listing, true).await;
         }
         self.own.lock().remove(node, owner);
@@ -102,7 +107,8 @@ impl EtcdEngine {
             ];
             let put = vec![wire::put(&path, &value, lease), wire::get(&base_of(node))];
             let taken = live.txn(nothing, put, reads_with_base(node), Some(&asking.flight));
-            let Some(mut taken) = self.drop_lease_if_gone(live, lease, taken.await)? else {
+            let taken = asking.progress.make(taken).await;
+            let Some(mut taken) = self.drop_lease_if_gone(live, lease, taken)? else {
                 continue;
             };
             if !taken.succeeded {
@@ -147,7 +153,8 @@ impl EtcdEngine {
             make.extend(reads_with_base(node));
             let absent = vec![wire::made_by(&path, 0)];
             let made = live.txn(absent, make, reads_with_base(node), Some(&asking.flight));
-            let Some(mut made) = self.drop_lease_if_gone(live, lease, made.await)? else {
+            let made = asking.progress.make(made).await;
+            let Some(mut made) = self.drop_lease_if_gone(live, lease, made)? else {
                 continue;
             };
             if made.succeeded {

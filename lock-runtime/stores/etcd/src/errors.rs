@@ -36,6 +36,12 @@ impl Status {
         self.is_unavailable() || code::UNCLEAR.contains(&self.code)
     }
 
+    /// The same, or it was carried out although it was refused: a member whose space ends with a
+    /// transaction says so of that one.
+    pub(crate) fn may_be_carried_out(&self) -> bool {
+        self.is_unclear() || self.code == code::EXHAUSTED
+    }
+
     /// It serves nobody now, or what stands before it does not reach it.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.code == code::UNAVAILABLE

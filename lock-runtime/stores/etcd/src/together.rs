@@ -36,6 +36,7 @@ impl EtcdEngine {
         let all = requests.iter().map(|request| AskingRequest {
             node: self.node(&request.claim.key),
             request,
+            progress,
             flight: Arc::clone(&flight),
             sent,
         });
@@ -50,13 +51,16 @@ impl EtcdEngine {
                 Ok(children) => children,
                 Err(refused) => return Ok(refused),
             };
+            if children.iter().any(Option::is_some) {
+                progress.note_found();
+            }
             let own: Option<Vec<Child>> = children.iter().cloned().collect();
             if let Some(own) = own {
                 let sources: Vec<TokenSource> =
                     listings.iter().map(|listing| listing.read).collect();
                 return self.hold_all(live, &all, &own, &sources).await;
             }
-            match self.make_all(live, &all, &children).await? {
+            match self.make_all(on, &all, &children).await? {
                 MadeKeys::Done(own, sources) => {
                     return self.hold_all(live, &all, &own, &sources).await;
                 }
@@ -74,10 +78,11 @@ impl EtcdEngine {
     /// Makes the keys that are not there, if nothing has changed.
     async fn make_all(
         &self,
-        live: &Arc<Live>,
+        on: &Attempt<'_, Self>,
         all: &[AskingRequest<'_>],
         children: &[Option<Child>],
     ) -> Carried<MadeKeys> {
+        let &Attempt { live, progress } = on;
         let lease = match all.iter().map(|asking| asking.request.lease).max() {
             Some(longest) => self.lease_for(live, longest).await?,
             None => live.epoch.lease,
@@ -88,7 +93,7 @@ impl EtcdEngine {
         // Behind them, the base is read.
         let puts_done = puts.len().saturating_sub(1);
         let flight = all.first().map(|asking| &asking.flight);
-        let made = live.txn(same, puts, otherwise, flight).await;
+        let made = progress.make(live.txn(same, puts, otherwise, flight)).await;
         let Some(mut made) = self.drop_lease_if_gone(live, lease, made)? else {
             return Ok(MadeKeys::NotNow);
         };

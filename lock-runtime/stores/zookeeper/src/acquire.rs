@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::ordered::{
-    Attempt, EngineQueue, KeyNode, OrderedEngine, OwnStanding, PlacedRequest,
+    Attempt, EngineQueue, KeyNode, OperationProgress, OrderedEngine, OwnStanding, PlacedRequest,
 };
 use lock_store::rules::ChildStanding;
 use lock_store::timing::trusted;
@@ -55,7 +55,10 @@ impl ZooKeeperEngine {
         let (node, owner) = (&asked.node, request.claim.owner);
         let known = self.known(live, node, owner);
         // An earlier attempt may have made a child, and its reply was lost.
-        let is_first = known.is_none() && !progress.has_sent();
+        let is_first = known.is_none() && !progress.may_have_made();
+        if known.is_some() {
+            progress.note_found();
+        }
         if is_first && self.is_likely_free(node, request, asked.sent) {
             let (child, listing) = self.create(on, node, request).await?;
             return self.decide(asked, child, listing, false).await;
@@ -78,6 +81,7 @@ impl ZooKeeperEngine {
         }
         let found = self.find(live, node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
+            progress.note_found();
             let child = (child, Some(stat.czxid));
             return self.decide(asked, child, listing, true).await;
         }
@@ -141,7 +145,10 @@ impl ZooKeeperEngine {
                         (path, None, listing)
                     }
                     // It had ended.
-                    _ => self.create_alone(on, node, create).await?,
+                    _ => {
+                        progress.note_refused();
+                        self.create_alone(on, node, create).await?
+                    }
                 }
             }
         };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use lock_store::Mutex;
 use lock_store::ordered::OperationProgress;
 
-use crate::connection::{Live, SentRequest};
-use crate::errors::Fault;
+use crate::connection::{Live, NodeReply, SentRequest};
+use crate::errors::{Fault, code};
 use crate::wire::NodeRequest;
 
 /// Whether the caller of an operation has given it up.
@@ -21,8 +21,8 @@ pub(crate) struct GivenUp(Arc<Mutex<SentSoFar>>);
 #[derive(Debug, Default)]
 struct SentSoFar {
     is_given_up: bool,
-    /// Something may have been made, whatever came of the reply.
-    has_sent: bool,
+    /// How many requests may have made something, or have found what was made.
+    made: u32,
     /// The children whose end was sent.
     ends: HashSet<String>,
 }
@@ -32,9 +32,15 @@ impl GivenUp {
         self.0.lock().is_given_up
     }
 
-    /// Whether an earlier attempt may have made something.
-    pub(crate) fn has_sent(&self) -> bool {
-        self.0.lock().has_sent
+    /// Something of the operation is there.
+    pub(crate) fn note_found(&self) {
+        self.0.lock().made += 1;
+    }
+
+    /// A request that was sent to make something has made nothing.
+    pub(crate) fn note_refused(&self) {
+        let mut progress = self.0.lock();
+        progress.made = progress.made.saturating_sub(1);
     }
 
     /// Notes that the end of this child is sent. True if an earlier attempt has sent it.
@@ -43,13 +49,16 @@ impl GivenUp {
     }
 
     /// Sends a request that makes something, unless nobody wants it any more.
-    pub(crate) fn send(&self, live: &Live, request: NodeRequest) -> Result<SentRequest, Fault> {
+    pub(crate) fn send(&self, live: &Live, request: NodeRequest) -> Result<MakingRequest, Fault> {
         // Held while it is sent.
         let mut progress = self.0.lock();
         match progress.is_given_up {
             false => {
-                progress.has_sent = true;
-                Ok(live.send(request))
+                progress.made += 1;
+                Ok(MakingRequest {
+                    sent: live.send(request),
+                    progress: self.clone(),
+                })
             }
             true => Err(Fault::GivenUp),
         }
@@ -59,5 +68,27 @@ impl GivenUp {
 impl OperationProgress for GivenUp {
     fn give_up(&self) {
         self.0.lock().is_given_up = true;
+    }
+
+    fn may_have_made(&self) -> bool {
+        self.0.lock().made > 0
+    }
+}
+
+/// A request that makes something, and was sent.
+#[derive(Debug)]
+pub(crate) struct MakingRequest {
+    sent: SentRequest,
+    progress: GivenUp,
+}
+
+impl MakingRequest {
+    pub(crate) async fn reply(self) -> Result<NodeReply, Fault> {
+        let reply = self.sent.reply().await;
+        // An old server refuses all that is pending, whatever it has done of it.
+        if matches!(&reply, Err(Fault::Refused(code)) if *code != code::UNIMPLEMENTED) {
+            self.progress.note_refused();
+        }
+        reply
     }
 }

@@ -47,6 +47,9 @@ impl ZooKeeperEngine {
             let found = self.find(live, &wish.asked.node, listing, claim.owner, claim.permits);
             wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
         }
+        if wishes.iter().any(|wish| wish.child.is_some()) {
+            on.progress.note_found();
+        }
         if let Some(refused) = refused(&wishes, &listings) {
             return self.undo_all(live, &wishes, refused).await;
         }
@@ -108,8 +111,15 @@ impl ZooKeeperEngine {
                 return self.list_all(live, wishes).await;
             }
             let made = progress.send(live, wire::multi(&creates))?;
-            let listings = self.list_all(live, wishes).await?;
+            let listings = self.list_all(live, wishes).await;
             let parts = made.reply().await?.read(wire::parts)?;
+            // All of it, or nothing.
+            if parts
+                .iter()
+                .any(|part| matches!(part, MultiPart::Failed(_)))
+            {
+                progress.note_refused();
+            }
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
             let mut is_done = true;
             for (wish, part) in missing.zip(parts) {
@@ -126,7 +136,7 @@ impl ZooKeeperEngine {
                 }
             }
             if is_done {
-                return Ok(listings);
+                return listings;
             }
         }
         Err(Fault::Refused(code::NO_NODE))
