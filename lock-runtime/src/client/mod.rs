@@ -274,8 +274,9 @@ impl LockClient {
     }
 
     /// Creates what the client's store needs in its server before the first lock can be taken:
-    /// tables and functions in PostgreSQL. On every other engine it does nothing. Repeating it
-    /// changes nothing, and several processes may call it at once.
+    /// tables and functions in PostgreSQL, and in ZooKeeper the node of the URL's path and that of
+    /// the namespace. On every other engine it does nothing. Repeating it changes nothing, and
+    /// several processes may call it at once.
     ///
     /// The URL must name a user that may create them; the services themselves need less. A client
     /// for this can't be [connected](LockClientBuilder::connect) before: use
@@ -283,10 +284,11 @@ impl LockClient {
     ///
     /// # Errors
     /// [`LockError::Config`] for a user without the right to make them;
-    /// [`LockError::Unavailable`] if the server does not answer.
+    /// [`LockError::Unavailable`] if the server does not answer, and in ZooKeeper also for such a
+    /// user.
     ///
     /// # Cancel safety
-    /// All of it is done, or nothing.
+    /// All of it is done, or nothing. In ZooKeeper, some of the nodes may be there: call it again.
     ///
     /// # Examples
     /// ```no_run

@@ -74,6 +74,33 @@ async fn a_chroot_that_is_not_there_is_refused_and_made_by_a_migration() {
     client(&url).await.lock("k").run(async {}).await.unwrap();
 }
 
+/// It has no other connection to try it on.
+#[tokio::test]
+async fn a_client_that_was_connected_before_the_chroot_was_made_hears_others_then() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("").replace(&servers.chroot(), "/apps/locks");
+    let lazy = LockClient::builder().url(&url).connect_timeout(LONG);
+    let lazy = lazy.command_timeout(LONG).connect_lazy().unwrap();
+    for _ in 0..2 {
+        let error = lazy.lock("k").try_acquire().await.map(drop).unwrap_err();
+        assert!(error.to_string().contains("does not exist"), "{error}");
+    }
+    lazy.migrate().await.unwrap();
+    let mut session = servers.session().await;
+    eventually("it listens for messages", async || {
+        session.children("/apps/locks/%mail").await.len() == 1
+    })
+    .await;
+    let guard = lazy.lock("k").acquire().await.unwrap();
+    let other = client(&url).await;
+    let released = async {
+        guard.lost().await;
+        drop(guard);
+    };
+    let (revoked, ()) = tokio::join!(other.revoke("k", LONG), released);
+    assert!(revoked.unwrap().is_complete());
+}
+
 #[tokio::test]
 async fn another_user_can_neither_take_nor_end_locks() {
     let servers = ZooKeeperEnsemble::one().await;

@@ -2,6 +2,7 @@
 //! changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -13,7 +14,10 @@ use crate::instant::Instant;
 use crate::listener::{HandedOver, Listener, Trust};
 use crate::request::Permits;
 use crate::rules::{ChildStanding, Obstacle, RankedRequest};
-use crate::timing::trusted;
+use crate::timing::{BACKOFF_MIN, trusted};
+
+/// Between two attempts to read what other clients have to say.
+const LONGEST_MAILBOX_PAUSE: Duration = Duration::from_secs(30);
 
 /// How those who wait hear of their turn.
 pub trait EngineQueue: OrderedEngine {
@@ -71,30 +75,48 @@ pub(super) async fn attend<E: EngineQueue + EngineMail>(
     }
 }
 
-/// Listens for messages, or collects what has come, in a task.
+/// Listens for messages, or collects what has come, in a task. If that is refused, it is tried again
+/// as long as the connection is up: rights may be given, and a chroot made, and nothing tells of it.
 fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
     let (me, clock) = (Arc::clone(me), me.clock.clone());
-    clock.spawn(async move {
-        let Some(live) = me.connecting().live_now() else {
-            return;
-        };
-        let minded = match is_new {
-            true => me.listen(&live).await,
-            false => me.collect(&live).await,
-        };
-        if let Err(OperationFault::Refused(why)) = minded {
+    clock.clone().spawn(async move {
+        let connection = me.connecting().live_now();
+        let mut failures = 0;
+        while let Some(live) = me.connecting().live_now() {
+            if connection.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &live)) {
+                return;
+            }
+            let minded = match is_new {
+                true => me.listen(&live).await,
+                false => me.collect(&live).await,
+            };
+            let Err(OperationFault::Refused(why)) = minded else {
+                return;
+            };
+            failures += 1;
             let error = E::refusal(Some(why), me.connecting().server());
-            if error.kind().is_transient() {
+            if error.kind().is_transient() || failures > 1 {
                 tracing::debug!(%error, "messages of other clients can't be read now");
             } else {
                 tracing::warn!(
                     %error,
                     "messages of other clients can't be read: errors elsewhere do not name this \
-                     client, and `revoke` does not reach it"
+                     client, and `revoke` does not reach it; it is tried again"
                 );
             }
+            clock
+                .sleep_until(clock.now() + mailbox_pause(failures))
+                .await;
         }
     });
+}
+
+/// How long a mailbox is left alone after so many refusals in a row: each costs the servers
+/// something, and most of the reasons last.
+fn mailbox_pause(failures: u32) -> Duration {
+    BACKOFF_MIN
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(LONGEST_MAILBOX_PAUSE)
 }
 
 /// Looks at a key at which this client waits, in a task: one at a time for each key.
