@@ -216,6 +216,19 @@ impl ZooKeeperSession {
         Some(reply[4..4 + len].to_vec())
     }
 
+    /// Writes other data to a node, whatever is there.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn set_data(&mut self, path: &str, data: &[u8]) {
+        let mut body = Vec::new();
+        text(&mut body, path.as_bytes());
+        text(&mut body, data);
+        body.extend((-1_i32).to_be_bytes());
+        let error = self.ask(5, &body).await.expect("it answers").0;
+        assert_eq!(error, 0, "{path}");
+    }
+
     /// Deletes a node without children.
     ///
     /// # Panics

@@ -1,9 +1,10 @@
 //! Curator's `InterProcessMutex` from Maven, and `layout=curator`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use lock_runtime::{Layout, LockClient, LockError};
-use lock_testkit::{ChildProcess, ZooKeeperEnsemble, eventually, start_java};
+use lock_testkit::{ChildProcess, Proxy, ZooKeeperEnsemble, eventually, start_java};
 
 use crate::{LONG, children, classpath, client, worker};
 
@@ -134,6 +135,47 @@ async fn in_curators_layout_tokens_rise_and_several_keys_are_taken_at_once() {
         one.release().await.unwrap();
     }
     assert_eq!(children(&servers, "k").await, 0);
+}
+
+/// A token is made by a write to the key's node.
+#[tokio::test]
+async fn what_users_of_curator_write_to_a_keys_node_stays_when_a_token_is_made_beside() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let url = servers.url_at(&[proxy.addr().port()], "?tick=500ms&layout=curator");
+    let patient = LockClient::builder().command_timeout(LONG);
+    let client = patient.url(url).connect_timeout(LONG);
+    let client = client.connect().await.unwrap();
+    // The base of the tokens is known then.
+    let first = client.lock("other").fenced().acquire().await.unwrap();
+    let least = first.fencing_token().unwrap();
+    let guard = client.lock("k").acquire().await.unwrap();
+    let (mut theirs, key) = (
+        servers.session().await,
+        format!("{}/lock/k", servers.chroot()),
+    );
+    theirs.set_data(&key, b"first").await;
+    let read = proxy.requests_named("DATA");
+    proxy.delay_replies(Duration::from_millis(700));
+    let token = guard.scope(async {
+        let nested = client.lock("k").fenced().acquire().await.unwrap();
+        nested.fencing_token().unwrap()
+    });
+    let write = async {
+        eventually("the node is read", async || {
+            proxy.requests_named("DATA") > read
+        })
+        .await;
+        assert_eq!(theirs.data(&key).await.as_deref(), Some(&b"first"[..]));
+        theirs.set_data(&key, b"second").await;
+        proxy.delay_replies(Duration::ZERO);
+    };
+    let (token, ()) = tokio::join!(token, write);
+    assert!(token > least);
+    assert_eq!(theirs.data(&key).await.as_deref(), Some(&b"second"[..]));
+    guard.release().await.unwrap();
+    first.release().await.unwrap();
 }
 
 #[tokio::test]

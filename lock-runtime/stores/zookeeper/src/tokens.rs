@@ -15,6 +15,7 @@ use lock_store::ordered::{KeyNode, Minted};
 use crate::base::{base_in, first_base};
 use crate::connection::{Live, NodeReply};
 use crate::errors::{Fault, code};
+use crate::names::NodeLayout;
 use crate::own_children::{GivenTokens, OwnDetails, ZxidWindow, names_of};
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
@@ -128,13 +129,25 @@ impl ZooKeeperEngine {
     /// the token of who was there before could be higher than that of the next holder. The number
     /// of that transaction.
     async fn touch(&self, live: &Live, node: &KeyNode, owner: Owner) -> Carried<Option<i64>> {
-        let found = live.send(wire::data(&node.path, false)).reply().await?;
-        let (data, _) = found.read(wire::found_data)?;
-        let write = |child: &str| {
-            wire::multi(&[wire::check(child), wire::set_data(&node.path, &data, None)])
-        };
-        let read = |reply: Carried<NodeReply>| written(&reply?.read(wire::parts)?);
-        self.ask_child(live, node, owner, write, read).await
+        loop {
+            let found = live.send(wire::data(&node.path, false)).reply().await?;
+            let (data, stat) = found.read(wire::found_data)?;
+            // Curator's users may write to it, and what they have written since stays. Of ours, it
+            // is empty, and those who hold it together are in nobody's way.
+            let version = match self.settings.layout {
+                NodeLayout::Curator => Some(stat.version),
+                NodeLayout::Native => None,
+            };
+            let write = |child: &str| {
+                let same = wire::set_data(&node.path, &data, version);
+                wire::multi(&[wire::check(child), same])
+            };
+            let read = |reply: Carried<NodeReply>| written(&reply?.read(wire::parts)?);
+            match self.ask_child(live, node, owner, write, read).await {
+                Err(Fault::Refused(code::BAD_VERSION)) => {}
+                touched => return touched,
+            }
+        }
     }
 
     /// Sees to it that the transaction is known that made a child. False: the child is gone.
