@@ -73,6 +73,7 @@ async fn a_trusted_server_is_used_over_tls_and_one_that_is_not_is_refused() {
     let plain = plain.connect_timeout(Duration::from_secs(3));
     let error = plain.connect().await.unwrap_err();
     assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("`tls=on`"), "{error}");
     let error = trusting(&server.url("?tls=on"), &pem)
         .connect()
         .await

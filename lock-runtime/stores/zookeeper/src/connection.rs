@@ -19,6 +19,8 @@ use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
+/// What the refusal of a server begins with that was expecting TLS. As a length, it is longer.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 /// A session's timeout has this many heartbeats, so that the trust in it hardly ends sooner.
 const BEATS: u32 = 10;
 /// The longest pause between them, so that a server is missed soon.
@@ -330,7 +332,13 @@ impl<'c> Connection<'c> {
 pub(crate) async fn message(
     read: &mut (impl tokio::io::AsyncRead + Unpin),
 ) -> std::io::Result<Vec<u8>> {
-    let len = usize::try_from(read.read_i32().await?).unwrap_or(usize::MAX);
+    let len = read.read_i32().await?;
+    if len.to_be_bytes().starts_with(&TLS_ALERT) {
+        return Err(std::io::Error::other(
+            "it expects TLS on this port: write `tls=on` in the URL, or use its `clientPort`",
+        ));
+    }
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
     if len > LONGEST {
         return Err(std::io::Error::other(
             "it does not speak ZooKeeper's protocol",
@@ -339,4 +347,23 @@ pub(crate) async fn message(
     let mut message = vec![0; len];
     read.read_exact(&mut message).await?;
     Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_alert_of_tls_is_told_as_such_and_other_words_as_strange() {
+        for (bytes, says) in [
+            (&[0x15, 3, 3, 0, 2, 2, 80][..], "`tls=on`"),
+            (b"HTTP/1.1 400 Bad Request", "ZooKeeper's protocol"),
+            (&[0xff; 8], "ZooKeeper's protocol"),
+        ] {
+            let mut read = bytes;
+            let error = message(&mut read).await.unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        assert_eq!(message(&mut &[0, 0, 0, 1, 7][..]).await.unwrap(), [7]);
+    }
 }

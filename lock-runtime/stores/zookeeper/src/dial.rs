@@ -116,7 +116,7 @@ impl Dialer {
             .await
             .map_err(|error| match error.kind() {
                 std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => {
-                    not_serving(&server)
+                    not_serving(&server, self.transport.is_plain())
                 }
                 _ => failed(error),
             })?;

@@ -32,6 +32,9 @@ const CHROOT: &str = "create it, with `LockClient::migrate()` or `zkCli.sh creat
 const VERSION: &str = "use ZooKeeper 3.5 or later on all servers: older ones have no containers";
 const CUT_OFF: &str = "it may have no majority of its ensemble: see its log, and `srvr` of all \
                        servers";
+const CUT_OFF_OR_TLS: &str = "it may have no majority of its ensemble: see its log, and `srvr` of \
+                              all servers; if the port is its `secureClientPort`, write `tls=on` \
+                              in the URL";
 const ROOM: &str = "raise the quota of the chroot (`setquota`), or remove what is not needed";
 
 /// Why a request failed. A server refuses with a number.
@@ -82,9 +85,17 @@ const NOT_SERVING: &str = "it closes connections at once: it serves nobody, as w
                            of its ensemble, or nobody more from this address \
                            (`maxClientCnxns`)";
 
-/// The server has ended the connection before it had answered the first message.
-pub(crate) fn not_serving(server: &str) -> StoreError {
-    gone(server, NOT_SERVING).advise(CUT_OFF)
+/// The server has ended the connection before it had answered the first message. A server that
+/// expects TLS does so as well, without a word, to who is `plain`.
+pub(crate) fn not_serving(server: &str, is_plain: bool) -> StoreError {
+    match is_plain {
+        false => gone(server, NOT_SERVING).advise(CUT_OFF),
+        true => gone(
+            server,
+            &format!("{NOT_SERVING}, or it expects TLS on this port"),
+        )
+        .advise(CUT_OFF_OR_TLS),
+    }
 }
 
 /// Whether a server has done so.

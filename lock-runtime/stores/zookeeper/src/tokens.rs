@@ -255,7 +255,21 @@ fn written(parts: &[MultiPart]) -> Carried<Option<i64>> {
 
 #[cfg(test)]
 mod tests {
+    use lock_store::FencingToken;
+
     use super::*;
+
+    /// As the page of ZooKeeper says. An election begins with the next number times 2^32.
+    #[test]
+    fn tokens_of_an_ensemble_last_for_13_000_elections() {
+        // The base of a namespace that is made in the year 2030.
+        let base = 1_893_456_000_000_000;
+        let first_of = |election: i64| window_first(base, election << 32);
+        assert!(first_of(2) > first_of(1));
+        assert!(FencingToken::is_valid(first_of(12_900)));
+        assert!(!FencingToken::is_valid(first_of(13_200)));
+        assert!(!FencingToken::is_valid(window_first(base, i64::MAX)));
+    }
 
     #[test]
     fn what_is_written_counts_only_while_the_child_is_there() {

@@ -45,6 +45,10 @@ impl Transport {
         }
     }
 
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+
     /// Connects to this address of the host.
     pub(crate) async fn connect(
         &self,
