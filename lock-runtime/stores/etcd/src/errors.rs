@@ -120,15 +120,22 @@ mod tests {
     use crate::grpc::Channel;
     use crate::wire::{StatusReply, StatusRequest, path};
 
-    /// A call to who answers with this status, and nothing of gRPC.
-    async fn answered_with(status: StatusCode) -> CallError {
+    /// A call to who answers with this status and these bytes, and, if it is no error, with gRPC's
+    /// word that all is well.
+    async fn call(status: StatusCode, bytes: &'static [u8]) -> Result<StatusReply, CallError> {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
-        let proxy = async move {
+        let server = async move {
             let mut calls = h2::server::handshake(theirs).await.unwrap();
             while let Some(call) = calls.accept().await {
                 let (_, mut answer) = call.unwrap();
                 let response = http::Response::builder().status(status).body(()).unwrap();
-                answer.send_response(response, true).unwrap();
+                let is_error = status != StatusCode::OK;
+                let mut body = answer.send_response(response, is_error).unwrap();
+                if !is_error {
+                    body.send_data(bytes.into(), false).unwrap();
+                    let well = ("grpc-status".parse().unwrap(), "0".parse().unwrap());
+                    body.send_trailers([well].into_iter().collect()).unwrap();
+                }
             }
         };
         let called = async move {
@@ -136,14 +143,26 @@ mod tests {
             let channel = Channel::new(send, "http://h:1".to_owned());
             tokio::select! {
                 _ = connection => panic!("it has ended"),
-                reply = channel.unary::<StatusReply>(path::STATUS, None, &StatusRequest {}) => {
-                    reply.unwrap_err()
-                }
+                reply = channel.unary(path::STATUS, None, &StatusRequest {}) => reply,
             }
         };
         tokio::select! {
-            () = proxy => panic!("it has ended"),
-            error = called => error,
+            () = server => panic!("it has ended"),
+            reply = called => reply,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_is_one_message_and_nothing_is_kept_that_follows_it() {
+        for (bytes, is_read) in [
+            (&[0, 0, 0, 0, 0][..], true),
+            (&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0], false),
+            (&[0, 0, 0, 0, 0, 7], false),
+        ] {
+            let reply = call(StatusCode::OK, bytes).await;
+            assert_eq!(reply.is_ok(), is_read, "{bytes:?}: {reply:?}");
+            let is_strange = matches!(reply, Err(CallError::Unreadable));
+            assert_eq!(is_strange, !is_read, "{bytes:?}: {reply:?}");
         }
     }
 
@@ -160,7 +179,7 @@ mod tests {
             (504, Disconnected),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = answered_with(status).await;
+            let error = call(status, b"").await.unwrap_err();
             // It may have been carried out, and this is asked again.
             let is_unclear = matches!(&error, CallError::Status(it) if it.is_unclear());
             assert_eq!(is_unclear, kind == Disconnected, "{status}: {error:?}");

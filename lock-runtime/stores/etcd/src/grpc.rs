@@ -169,7 +169,7 @@ impl Incoming {
                 return R::decode(message).map_err(|_| CallError::Unreadable);
             }
             if !self.read().await? {
-                self.end().await?;
+                self.status().await?;
                 return Err(CallError::Gone("it ended the call".to_owned()));
             }
         }
@@ -207,9 +207,19 @@ impl Incoming {
         }
     }
 
-    /// The status at the end of the call.
+    /// The status at the end of a call whose only message was read. More is none of etcd's, and
+    /// nobody would end it.
     async fn end(&mut self) -> Result<(), CallError> {
-        while self.read().await? {}
+        while self.unread.is_empty() {
+            if !self.read().await? {
+                return self.status().await;
+            }
+        }
+        Err(CallError::Unreadable)
+    }
+
+    /// The status behind all messages.
+    async fn status(&mut self) -> Result<(), CallError> {
         let trailers = self.body().await?.trailers().await?;
         trailers.map_or(Ok(()), |trailers| status_in(&trailers))
     }
