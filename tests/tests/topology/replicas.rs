@@ -78,9 +78,12 @@ async fn a_request_whose_confirmation_a_demotion_ends_goes_on() {
     let replica = master.start_replica().await;
     let builder = LockClient::builder().url(master.url());
     // Long enough for the demotion to meet it.
-    let builder = builder.command_timeout(Duration::from_secs(10));
-    let builder = builder.replicas(1, Duration::from_secs(5));
+    let builder = builder.replicas(1, Duration::from_secs(1));
+    let builder = builder.command_timeout(Duration::from_secs(2));
     let client = builder.connect().await.unwrap();
+    // The server knows the scripts from then on. Of an unknown one, that is all that counts, and
+    // what the `WAIT` behind it says does not.
+    client.lock("k").run(async {}).await.unwrap();
     replica.pause();
     let lock = client.lock("k").wait(Duration::from_secs(60));
     let asking = tokio::spawn(async move { lock.acquire().await });
