@@ -55,8 +55,8 @@ where
     }
 }
 
-/// The reply to an acquire, which made what is at the servers of it. If nothing is, then nothing has
-/// to be undone. An undo would be refused as well, and be tried for as long as the client lives.
+/// The reply to an acquire. If nothing of it can be at the servers, then nothing has to be undone:
+/// an undo would be refused as well, and be tried for as long as the client lives.
 pub(super) fn without_effect_unless_made<T>(
     reply: Replied<T>,
     progress: &impl OperationProgress,

@@ -75,8 +75,9 @@ pub(super) async fn attend<E: EngineQueue + EngineMail>(
     }
 }
 
-/// Listens for messages, or collects what has come, in a task. If that is refused, it is tried again
-/// as long as the connection is up: rights may be given, and a chroot made, and nothing tells of it.
+/// Listens for messages, or collects what has come, in a task. If that is refused, it is tried
+/// again as long as the connection is up: rights may be given, and a chroot made, and nothing tells
+/// of it.
 fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
     let (me, clock) = (Arc::clone(me), me.clock.clone());
     clock.clone().spawn(async move {

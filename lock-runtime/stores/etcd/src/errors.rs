@@ -23,8 +23,8 @@ const ROOM: &str = "free some: `etcdctl compact`, `etcdctl defrag` and then `etc
 const CUT_OFF: &str = "it may have no majority of its cluster: see `etcdctl endpoint status` for \
                        all members";
 
-const BETWEEN: &str = "a proxy or load balancer before the servers answers so, and not etcd: see its \
-                       log, and whether it reaches them over HTTP/2";
+const BETWEEN: &str = "a proxy or load balancer before the servers answers so, and not etcd: see \
+                       its log, and whether it reaches them over HTTP/2";
 
 /// Why a request failed. What was lost with its connection is not carried out any more once the
 /// next one is up.
