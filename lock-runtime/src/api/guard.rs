@@ -261,8 +261,8 @@ impl Guard {
 
     /// How long the hold can still be trusted if it is not renewed. Zero when it was lost. A lock
     /// that was just handed over has at most two seconds, until its client has asked for the rest
-    /// of the lease. A store with sessions, as ZooKeeper, can be trusted for less than a long lease;
-    /// its client asks for the rest in time, also of a fixed lease. No I/O.
+    /// of the lease. ZooKeeper's session is trusted for less than a long lease; the client asks for
+    /// the rest in time, also of a fixed lease. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         match &self.borrowed {
