@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_testkit::{RedisServer, SentinelGroup, eventually, eventually_within};
+use lock_testkit::{Proxy, RedisServer, SentinelGroup, eventually, eventually_within};
 
 use crate::load::Load;
 use crate::{SLACK, client};
@@ -168,6 +168,30 @@ async fn sentinels_that_are_gone_or_stand_still_do_not_matter_while_one_answers(
     // The master is known. Only its successor could not be found.
     guard.release().await.unwrap();
     assert!(early.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+/// As behind a firewall that forgot it. Later, its answer may be the one that counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_to_a_sentinel_is_given_up_though_the_others_answer() {
+    let group = SentinelGroup::start().await;
+    let proxy = Proxy::start(group.sentinels[0].addr()).await;
+    let (direct, proxied) = (group.sentinels[0].addr(), proxy.addr());
+    let url = group
+        .url()
+        .replace(&direct.to_string(), &proxied.to_string());
+    let _client = client(&url).await;
+    let asked = || proxy.requests_named("SENTINEL");
+    eventually("it is asked again and again", async || asked() >= 8).await;
+    let made = proxy.connections();
+    proxy.drop_replies(true);
+    let before = asked();
+    eventually("it is asked in vain", async || asked() > before).await;
+    // Of new connections it loses none.
+    proxy.drop_replies(false);
+    eventually("it is asked over a new one", async || {
+        proxy.connections() > 1
+    })
+    .await;
 }
 
 /// The nemesis goes by it: what a replaced master grants is no fault of the lock.

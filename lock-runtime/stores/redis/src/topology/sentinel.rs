@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lock_store::{Instant, Mutex, StoreError, StoreErrorKind};
 use redis::{Client, ConnectionInfo};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 
 use super::address::{ServerAddress, name_of};
 use super::dial::{Dialed, dial};
@@ -99,31 +99,35 @@ impl Sentinels {
 
     /// Asks for the present master.
     pub(crate) async fn master(&self, context: &ClientContext) -> Result<NamedMaster, StoreError> {
-        let mut asked = JoinSet::new();
+        let (answered, mut asked) = mpsc::unbounded_channel();
         for sentinel in &self.sentinels {
             let (sentinel, name, limit) =
                 (Arc::clone(sentinel), Arc::clone(&self.name), self.limit);
-            let context = context.clone();
-            asked.spawn(async move { sentinel.ask(&name, limit, &context).await });
+            let (context, answered) = (context.clone(), answered.clone());
+            // In tasks of their own: also one that nobody waits for any more gives up the
+            // connection to a silent sentinel, or the next question would go there.
+            context.clock.clone().spawn(async move {
+                let _ = answered.send(sentinel.ask(&name, limit, &context).await);
+            });
         }
+        drop(answered);
         let majority = self.sentinels.len() / 2 + 1;
         let (mut best, mut answers, mut errors) = (None::<NamedMaster>, 0, Vec::new());
         // Once one has answered, silent ones are not waited for much longer.
         let clock = &context.clock;
         let mut until = clock.now() + 2 * self.limit;
         while answers < majority
-            && let Some(Some(answer)) = clock.by(until, asked.join_next()).await
+            && let Some(Some(answer)) = clock.by(until, asked.recv()).await
         {
             match answer {
-                Ok(Ok(word)) => {
+                Ok(word) => {
                     answers += 1;
                     until = until.min(clock.now() + self.limit / 2);
                     if best.as_ref().is_none_or(|best| best.epoch < word.epoch) {
                         best = Some(word);
                     }
                 }
-                Ok(Err(error)) => errors.push(error),
-                Err(_) => {}
+                Err(error) => errors.push(error),
             }
         }
         let Some(best) = best else {
@@ -179,8 +183,16 @@ impl Sentinel {
             None => self.ask_anew(name, by, context).await,
         };
         answer.map_err(|error| {
-            // After any error, the next question uses a new connection.
-            *self.connection.lock() = None;
+            // After any error, the next question uses a new connection. Another may have made one.
+            let mut connection = self.connection.lock();
+            let is_kept = |now: &Dialed| {
+                let kept = kept.as_ref();
+                kept.is_some_and(|kept| Arc::ptr_eq(&kept.driver, &now.driver))
+            };
+            if connection.as_ref().is_some_and(is_kept) {
+                *connection = None;
+            }
+            drop(connection);
             error.of(&name_of(self.client.get_connection_info()))
         })
     }
