@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
@@ -27,6 +28,8 @@ async fn client(url: &str) -> LockClient {
 struct Firewall {
     addr: SocketAddr,
     forgotten: Arc<watch::Sender<u64>>,
+    /// How many new connections it refuses.
+    refuses: Arc<AtomicUsize>,
 }
 
 impl Firewall {
@@ -34,10 +37,15 @@ impl Firewall {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let forgotten = Arc::new(watch::Sender::new(0));
-        let times = Arc::clone(&forgotten);
+        let (times, refuses) = (Arc::clone(&forgotten), Arc::new(AtomicUsize::new(0)));
+        let refused = Arc::clone(&refuses);
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
+                let fewer = |left: usize| left.checked_sub(1);
+                if refused.fetch_update(SeqCst, SeqCst, fewer).is_ok() {
+                    continue;
+                }
                 let server = TcpStream::connect(target).await.unwrap();
                 let made = *times.borrow();
                 let (client_reads, client_writes) = client.into_split();
@@ -61,7 +69,11 @@ impl Firewall {
                 }
             }
         });
-        Self { addr, forgotten }
+        Self {
+            addr,
+            forgotten,
+            refuses,
+        }
     }
 
     fn url(&self) -> String {
@@ -93,6 +105,21 @@ async fn a_try_over_a_connection_that_was_forgotten_is_repeated_over_a_new_one()
         server.keys("lock:*").await.is_empty()
     })
     .await;
+}
+
+/// That no other could be made does not speak for the one that is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_was_forgotten_is_doubted_again_if_no_other_could_be_made() {
+    let server = RedisServer::start().await;
+    let firewall = Firewall::start(server.addr()).await;
+    let client = client(&firewall.url()).await;
+    client.lock("first").run(async {}).await.unwrap();
+    firewall.refuses.store(1, SeqCst);
+    firewall.forget();
+    // It may be too early for this one to find another connection.
+    _ = client.lock("second").wait(Duration::ZERO).acquire().await;
+    assert_eq!(firewall.refuses.load(SeqCst), 0);
+    tokio::spawn(job(client)).await.unwrap();
 }
 
 #[tokio::test]

@@ -98,6 +98,15 @@ enum Left {
     Replaced(Box<MadeConnection>),
 }
 
+/// What has become of a connection that was silent.
+enum Doubted {
+    IsAlive,
+    /// This one was there first.
+    IsDead(Box<MadeConnection>),
+    /// None could be made, which says nothing of it.
+    MayBeEither,
+}
+
 struct MadeConnection {
     up: Connected,
     /// Where it leads.
@@ -351,12 +360,14 @@ impl Supervisor {
                 },
                 error = &mut outdated => break error,
                 error = &mut renewal => break error.of(&server),
-                made = made => {
+                doubted = made => {
                     another = None;
-                    trusted_until = clock.now() + TRUSTED_FOR;
-                    if let Some(made) = made {
-                        return Some(Left::Replaced(Box::new(made)));
-                    }
+                    let trusted_for = match doubted {
+                        Doubted::IsDead(made) => return Some(Left::Replaced(made)),
+                        Doubted::IsAlive => TRUSTED_FOR,
+                        Doubted::MayBeEither => WANTED_BACKOFF,
+                    };
+                    trusted_until = clock.now() + trusted_for;
                 }
             }
         };
@@ -369,20 +380,20 @@ impl Supervisor {
         Some(Left::Broken(error))
     }
 
-    /// Another connection, if that is there before a sign of life of this one.
-    async fn make_replacement(
-        &self,
-        doubted: &RespConnection,
-        channels: &[String],
-    ) -> Option<MadeConnection> {
+    /// Makes another connection, and finds out whether that is there before a sign of life of this
+    /// one.
+    async fn make_replacement(&self, doubted: &RespConnection, channels: &[String]) -> Doubted {
         let (clock, began) = (&self.context.clock, self.context.clock.now());
         let reads = doubted.reads();
         let mut alive = pin!(sign_of_life(doubted));
         let made = tokio::select! {
             biased;
-            () = &mut alive => None,
-            made = self.attempt(channels) => made.ok(),
-        }?;
+            () = &mut alive => return Doubted::IsAlive,
+            made = self.attempt(channels) => made,
+        };
+        let Ok(made) = made else {
+            return Doubted::MayBeEither;
+        };
         // This process may be slow itself.
         let took = clock.now() - began;
         let command = self.context.timeouts.command;
@@ -390,7 +401,10 @@ impl Supervisor {
         let is_alive = clock.by(clock.now() + more, alive).await.is_some();
         // The question may stand behind a thousand commands.
         let is_silent = doubted.reads() == reads;
-        (is_silent && !is_alive).then_some(made)
+        match is_silent && !is_alive {
+            true => Doubted::IsDead(Box::new(made)),
+            false => Doubted::IsAlive,
+        }
     }
 }
 
