@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, recheck_in, trusted};
+use lock_store::timing::{
+    BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, drift_margin, recheck_in, trusted,
+};
 use lock_store::{Clock, Instant};
 
 use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
@@ -293,17 +295,26 @@ pub(crate) fn handoff_wait_end(now: Instant, budget: &Budget, limits: &Defaults)
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When to renew a hold next that was asked for at `sent`, for this lease. `None`: it is not
-/// renewed. A fixed lease is only if the store allows trust until `until`, and so not yet for the
-/// whole of it. See [`renewal_at`].
-pub(crate) fn next_renewal(
+/// When to renew a new hold for the first time. `None`: it is not renewed. See [`renewal_at`].
+pub(crate) fn first_renewal(
     sent: Instant,
-    lease: Duration,
-    renew: bool,
+    options: &Resolved,
     until: Option<Instant>,
 ) -> Option<Instant> {
-    let renews = renew || allowed(sent, lease, until).is_some();
-    renews.then(|| renewal_at(sent, lease, until))
+    let renews = options.renew;
+    renews.then(|| renewal_at(sent, options.lease, until))
+}
+
+/// Whether a hold that can be trusted until `deadline` is trusted to its end. It was asked for with
+/// this lease, a part of which is never trusted.
+pub(crate) fn is_to_end(deadline: Instant, asked: Duration, ends: Option<Instant>) -> bool {
+    let slack = drift_margin(asked) + Duration::from_millis(15);
+    ends.is_some_and(|ends| deadline + slack >= ends)
+}
+
+/// When to ask for the rest of a fixed lease that the store allows to trust until `deadline`.
+pub(crate) fn rest_at(now: Instant, deadline: Instant) -> Instant {
+    now + deadline.saturating_duration_since(now) / 3
 }
 
 /// When to renew a hold whose lease was set by a command sent at `sent`: after a third of it. If

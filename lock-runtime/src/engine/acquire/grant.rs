@@ -117,11 +117,13 @@ impl AcquireTask<'_> {
         (deadline, until): (Instant, Option<Instant>),
         (token, tokens): (Option<u64>, TokenWindow),
     ) -> Arc<Hold> {
-        let renew_at = timing::next_renewal(sent, self.options.lease, self.options.renew, until);
+        let renew_at = timing::first_renewal(sent, self.options, until);
         let part = self.part(token);
         let mut tenure = self.tenure(waiter, now, tokens, None);
         if let Some(tenure) = &mut tenure {
-            tenure.note_allowed(timing::allowed(sent, self.options.lease, until));
+            let lease = self.options.lease;
+            tenure.extend_to(sent + lease);
+            tenure.note_allowed(timing::allowed(sent, lease, until));
         }
         self.previous = None;
         let grant = self.grant(sent, deadline, tenure, GrantedBy::Store);

@@ -174,7 +174,7 @@ impl Engine {
             tenure: None,
             how: GrantedBy::Store,
         };
-        let renew_at = timing::next_renewal(sent, options.lease, options.renew, until);
+        let renew_at = timing::first_renewal(sent, options, until);
         let hold = self.start_hold(parts, self.clock.now(), options, grant, renew_at);
         under_way.disarm();
         AtOnce::Held(hold)
@@ -225,7 +225,7 @@ impl Engine {
             Ok(until) => (
                 sent,
                 timing::trusted_until(sent, options.lease, *until),
-                timing::next_renewal(sent, options.lease, options.renew, *until),
+                timing::first_renewal(sent, options, *until),
             ),
             // Until the watchdog has renewed, the earliest deadline counts.
             Err(error) if error.kind().is_transient() => {

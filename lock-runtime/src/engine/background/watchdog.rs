@@ -62,12 +62,16 @@ impl Watchdog {
         }
     }
 
-    /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
-    /// before its deadline, or else the deadline.
+    /// Watches a hold from now on. It is renewed then, and the rest of a fixed lease is asked for
+    /// in any case.
     pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
+        let renew_at = renew_at.or_else(|| hold.rest_at(self.clock.now()));
         self.set(hold, renew_at, 0, None);
     }
 
+    /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
+    /// before its deadline, or else the deadline.
+    ///
     /// `due` is when the first of the failed renewals was due.
     fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32, due: Option<Instant>) {
         let deadline = hold.deadline();
@@ -208,9 +212,11 @@ impl Watchdog {
                 self.observed.record_lost(&event.hold, now);
                 self.forget(&event.hold);
             } else {
-                // Whatever becomes of a renewal, the deadline is watched.
+                // Whatever becomes of a renewal, the deadline is watched. That of a fixed lease may
+                // have moved, by an extension.
                 let hold = Arc::clone(&event.hold);
-                self.set(hold, None, event.failures, Some(event.due));
+                let rest_at = hold.rest_at(now).filter(|_| !event.renew);
+                self.set(hold, rest_at, event.failures, Some(event.due));
                 renewals.extend(event.renew.then_some(event));
             }
         }
@@ -318,8 +324,9 @@ impl Watchdog {
                     self.observed.record_renewed(hold, self.late(event));
                     self.warn_of_long_hold(hold);
                 }
-                let next = hold.next_renewal(sent, lease, until);
-                self.set(Arc::clone(hold), next, 0, None);
+                let renews = hold.renew;
+                let next = renews.then(|| timing::renewal_at(sent, hold.lease, until));
+                self.watch(Arc::clone(hold), next);
             }
             RenewedParts::Unanswered => {
                 tracing::warn!(

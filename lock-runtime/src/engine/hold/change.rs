@@ -34,12 +34,13 @@ impl Hold {
     /// it only to a later one. A hold that was lost meanwhile stays lost.
     pub(crate) fn prolong(&self, sent: Instant, lease: Duration, until: Option<Instant>) {
         if self.loss().is_none() || self.runs_on() {
-            let deadline = timing::trusted_until(sent, lease, until);
+            let deadline = timing::deadline(sent, lease);
             let mut state = self.state.lock();
-            state.deadline = match until {
-                Some(_) => deadline,
-                None => state.deadline.max(deadline),
-            };
+            if deadline >= state.deadline {
+                (state.deadline, state.asked) = (deadline, lease);
+            }
+            // Also of what was asked for before, and for longer.
+            state.deadline = until.map_or(state.deadline, |until| until.min(state.deadline));
             state.renewing = false;
             if let Some(tenure) = &mut state.tenure {
                 tenure.note_allowed(timing::allowed(sent, lease, until));
@@ -52,7 +53,7 @@ impl Hold {
     }
 
     /// Its fixed lease was extended.
-    fn end_at_least(&self, until: Instant) {
+    pub(super) fn end_at_least(&self, until: Instant) {
         let mut state = self.state.lock();
         state.ends = state.ends.max(Some(until));
     }
@@ -100,9 +101,7 @@ impl Engine {
         }
         if !hold.renew {
             hold.end_at_least(sent + lease);
-            if let Some(at) = hold.next_renewal(sent, lease, until) {
-                self.watchdog.watch(Arc::clone(hold), Some(at));
-            }
+            self.watchdog.watch(Arc::clone(hold), None);
         }
         Ok(())
     }

@@ -1,9 +1,7 @@
 //! How a hold is lost, and how its guard hears of it.
 
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
-use lock_store::timing::drift_margin;
 use tokio::sync::futures::OwnedNotified;
 
 use super::{Hold, HoldState};
@@ -25,13 +23,8 @@ impl Hold {
 
     /// Why a hold was lost at its deadline.
     fn expiry(&self, state: &HoldState) -> LostReason {
-        // The last renewal before its end is cut to end there, less the part of a lease that is
-        // not trusted.
-        let slack = drift_margin(self.lease) + Duration::from_millis(15);
-        let at_end = state
-            .ends
-            .is_some_and(|ends| state.deadline + slack >= ends);
-        match (at_end, self.renew) {
+        // The last renewal before its end is cut to end there.
+        match (state.is_to_end(), self.renew) {
             (true, true) => LostReason::MaxHold,
             _ if state.renewing => LostReason::NotRenewed,
             (true, false) => LostReason::Expired,

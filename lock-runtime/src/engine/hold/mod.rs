@@ -45,6 +45,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct HoldState {
     deadline: Instant,
+    /// The lease that this deadline is of.
+    asked: Duration,
     /// The end of `max_hold`, or of a fixed lease.
     ends: Option<Instant>,
     /// The store keeps it at most until then: by the longest lease ever asked for, answered or not.
@@ -82,6 +84,12 @@ pub(crate) struct Grant {
 #[derive(Debug)]
 pub(super) struct AlreadyReleased;
 
+impl HoldState {
+    fn is_to_end(&self) -> bool {
+        timing::is_to_end(self.deadline, self.asked, self.ends)
+    }
+}
+
 impl Hold {
     pub(crate) fn new(
         parts: OneOrMore<Part>,
@@ -104,6 +112,7 @@ impl Hold {
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
+                asked: options.lease,
                 ends: grant.ends,
                 stored_until: grant.deadline + drift_margin(options.lease),
                 lost: None,
@@ -164,15 +173,11 @@ impl Hold {
         timing::renewal_lease(now, self.lease, self.renew, ends)
     }
 
-    /// When to renew it next, after a request for this lease.
-    pub(super) fn next_renewal(
-        &self,
-        sent: Instant,
-        asked: Duration,
-        until: Option<Instant>,
-    ) -> Option<Instant> {
-        let lease = if self.renew { self.lease } else { asked };
-        timing::next_renewal(sent, lease, self.renew, until)
+    /// When to ask for the rest of a fixed lease that can't be trusted to its end yet.
+    pub(super) fn rest_at(&self, now: Instant) -> Option<Instant> {
+        let state = self.state.lock();
+        let is_short = !self.renew && !state.is_to_end();
+        is_short.then(|| timing::rest_at(now, state.deadline))
     }
 
     /// The store keeps it at most until then.
@@ -314,6 +319,36 @@ mod tests {
             handed_off(|deadline, nano| deadline + nano),
             Some((None, false))
         );
+    }
+
+    /// A store that allows less trust than before cuts an extension, and does not end it.
+    #[tokio::test]
+    async fn what_is_said_of_a_renewal_counts_for_an_extension_before_it_too() {
+        let (hold, now) = (hold(), Instant::now());
+        let seconds = Duration::from_secs;
+        hold.prolong(now, seconds(600), None);
+        let extended = hold.deadline();
+        assert_eq!(extended, timing::deadline(now, seconds(600)));
+        hold.prolong(now, seconds(30), Some(extended + seconds(1)));
+        assert_eq!(hold.deadline(), extended);
+        hold.prolong(now, seconds(30), Some(now + seconds(100)));
+        assert_eq!(hold.deadline(), now + seconds(100));
+        hold.prolong(now, seconds(30), Some(now + seconds(10)));
+        assert_eq!(hold.deadline(), now + seconds(10));
+    }
+
+    /// Also one that was extended by much more than it had.
+    #[tokio::test]
+    async fn a_fixed_lease_is_at_its_end_but_for_what_is_never_trusted_of_what_was_asked() {
+        let hold = Hold {
+            renew: false,
+            ..hold()
+        };
+        let (now, lease) = (Instant::now(), Duration::from_secs(600));
+        hold.end_at_least(now + lease);
+        assert!(hold.rest_at(now).is_some());
+        hold.prolong(now, lease, None);
+        assert_eq!(hold.rest_at(now), None);
     }
 
     #[tokio::test]

@@ -225,26 +225,25 @@ fn a_hold_is_renewed_at_a_third_of_its_lease() {
     assert_eq!(at(Some(sent + 60_000 * MS)), sent + 10_000 * MS);
 }
 
-/// Its lease is not renewed. But a store that does not allow trust in the whole of it is asked
-/// again, for the rest.
 #[test]
-fn a_fixed_lease_is_asked_for_again_where_its_store_is_not_trusted_for_all_of_it() {
-    let (sent, lease) = (Instant::now(), 10_000 * MS);
-    let whole = deadline(sent, lease);
-    let next = |renew, until| next_renewal(sent, lease, renew, until);
-    assert_eq!(next(false, None), None);
-    assert_eq!(next(false, Some(whole)), None);
-    assert_eq!(
-        next(false, Some(sent + 6_000 * MS)),
-        Some(sent + 2_000 * MS)
-    );
-    assert_eq!(next(true, None), Some(sent + lease / 3));
-    assert_eq!(next(true, Some(sent + 6_000 * MS)), Some(sent + 2_000 * MS));
-    let rest = |left| renewal_lease(sent, lease, false, Some(sent + left));
+fn the_rest_of_a_fixed_lease_is_asked_for_after_a_third_of_what_can_be_trusted() {
+    let now = Instant::now();
+    assert_eq!(rest_at(now, now + 6_000 * MS), now + 2_000 * MS);
+    assert_eq!(rest_at(now + MS, now), now + MS);
+    let rest = |left| renewal_lease(now, 10_000 * MS, false, Some(now + left));
     assert_eq!(rest(4_000 * MS), Some(4_000 * MS));
     assert_eq!(rest(MIN_LEASE - NANO), None);
     // After an extension.
     assert_eq!(rest(60_000 * MS), Some(60_000 * MS));
+}
+
+#[test]
+fn a_hold_is_trusted_to_its_end_but_for_the_part_of_a_lease_that_is_never_trusted() {
+    let (now, asked) = (Instant::now(), 10_000 * MS);
+    let is_to_end = |left| is_to_end(now + left, asked, Some(now + asked));
+    assert!(is_to_end(trusted(asked)) && is_to_end(asked - 215 * MS));
+    assert!(!is_to_end(asked - 216 * MS));
+    assert!(!super::is_to_end(now, asked, None));
 }
 
 #[test]
