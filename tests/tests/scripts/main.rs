@@ -92,6 +92,15 @@ impl Stage {
         text(&command.query_async(&mut self.connection).await.unwrap())
     }
 
+    /// What the keys of a lock hold.
+    async fn dump(&mut self) -> Vec<Value> {
+        let mut all = redis::pipe();
+        for key in KEYS {
+            all.cmd("DUMP").arg(key);
+        }
+        all.query_async(&mut self.connection).await.unwrap()
+    }
+
     /// Puts these into the queue, each with its score.
     async fn queue(&mut self, members: &[(u64, &str)]) {
         let mut command = redis::cmd("ZADD");

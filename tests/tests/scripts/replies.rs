@@ -134,9 +134,12 @@ async fn a_read_that_is_denied_is_what_each_script_replies() {
             stage.refused = "";
             stage.command("DEL k q f").await;
             stage.command(stored).await;
+            let before = stage.dump().await;
             stage.refused = refused;
             let of = arguments.iter().copied();
             let reply = stage.run(script, keys, of).await.reply;
+            let after = stage.dump().await;
+            assert_eq!(after, before, "{script} {arguments:?} without {refused}");
             assert!(
                 reply.ends_with("NOPERM"),
                 "{script} {arguments:?} without {refused}: {reply}"
