@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use lock_runtime::{KeyKind, LockClient, LockError, StoreErrorKind};
-use lock_testkit::RedisServer;
+use lock_testkit::{RedisServer, eventually};
+use redis::Value;
 
 use crate::client;
 
@@ -177,6 +178,54 @@ async fn who_may_not_read_a_queue_takes_no_lock_before_those_in_it() {
         }
         assert_eq!(server.keys("*").await.len(), 2, "{right}");
     }
+}
+
+/// A place that stays behind costs the others the time until it is found dead.
+#[tokio::test]
+async fn who_may_not_leave_a_queue_leaves_it_with_the_right() {
+    let server = RedisServer::start().await;
+    let (ours, other) = (client(&server, LEASE).await, client(&server, LEASE).await);
+    let (queue, timeouts) = ("redisson_lock_queue:{k}", "redisson_lock_timeout:{k}");
+    let places = async || {
+        let listed: usize = server.query(&["LLEN", queue]).await;
+        let timed: usize = server.query(&["ZCARD", timeouts]).await;
+        (listed, timed)
+    };
+    let refused = async || {
+        let log: Vec<Value> = server.query(&["ACL", "LOG"]).await;
+        !log.is_empty()
+    };
+    let held = other.lock("k").fair().acquire().await.unwrap();
+    for (right, left) in [("lrem", (1, 1)), ("lindex", (1, 1)), ("zrem", (0, 1))] {
+        let waiting = tokio::spawn(ours.lock("k").fair().acquire());
+        eventually("it has a place", async || places().await == (1, 1)).await;
+        let (taken, given) = (format!("-{right}"), format!("+{right}"));
+        server.command(&["ACL", "LOG", "RESET"]).await;
+        server.command(&["ACL", "SETUSER", "default", &taken]).await;
+        waiting.abort();
+        eventually("it was refused", refused).await;
+        eventually("what it may leave", async || places().await == left).await;
+        server.command(&["ACL", "SETUSER", "default", &given]).await;
+        eventually("it has left", async || places().await == (0, 0)).await;
+    }
+    held.release().await.unwrap();
+}
+
+/// The hold that a refused take has written ends nevertheless.
+#[tokio::test]
+async fn who_may_not_leave_a_queue_keeps_no_lock() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    server
+        .command(&["ACL", "SETUSER", "default", "-lrem"])
+        .await;
+    let take = ours.lock("k").fair().wait(Duration::ZERO).acquire();
+    assert_denied(&take.await.map(drop).unwrap_err(), "lrem");
+    eventually("the lock is free", async || {
+        let exists: i64 = server.query(&["EXISTS", "k"]).await;
+        exists == 0
+    })
+    .await;
 }
 
 #[tokio::test]
