@@ -44,7 +44,7 @@ struct Stage {
     now: u64,
     /// The reply to each `PTTL`, instead of the server's own.
     pttl: Option<i64>,
-    /// The command that is refused.
+    /// The command that is refused: its name, or all of it.
     refused: &'static str,
 }
 
@@ -129,7 +129,7 @@ impl Stage {
               sent[#sent + 1] = table.concat(words, ' ')
               if command == 'TIME' then return {{'{}', '{}'}} end
               if command == 'PTTL' and {pttl} then return {pttl} end
-              if command == '{refused}' then
+              if command == '{refused}' or sent[#sent] == '{refused}' then
                 if how == 'call' then error('NOPERM') end
                 return server.error_reply('NOPERM')
               end

@@ -160,3 +160,49 @@ async fn of_several_renewals_those_that_are_denied_are_not_gone() {
     let done = stage.run("RENEW", &["k", "s", "none"], holds).await;
     assert_eq!(done.reply, "[1, -1, 0]");
 }
+
+#[tokio::test]
+async fn a_text_or_an_owner_that_may_not_be_read_is_not_gone() {
+    let mut stage = Stage::new().await;
+    let (me, ends) = (owner(A), NOW / 1000 + 10_000);
+    let texts = [("k", format!("ADDED:now@host:{me}"))];
+    let times = [("k", ends.to_string()), ("q", format!("{ends} {me}"))];
+    let (own, new) = (format!("@host:{me}"), format!("ADDED:now@host:{me}"));
+    let of_texts: [&[&str]; 3] = [
+        &["acquire", &own, &new, "5000"],
+        &["renew", &own, "5000"],
+        &["release", &own, "0"],
+    ];
+    let of_times: [&[&str]; 3] = [
+        &["acquire", "1", "0", &me, "5000"],
+        &["renew", "1", "0", &me, "5000"],
+        &["release", "1", "0", &me, "0"],
+    ];
+    for (script, refused, stored, calls) in [
+        ("SHEDLOCK", "GET", &texts[..], of_texts),
+        ("TIMESTAMP", "GET", &times, of_times),
+        ("TIMESTAMP", "GET q", &times, of_times),
+    ] {
+        for arguments in calls {
+            let words = || arguments.iter().copied();
+            stage.refused = "";
+            stage.command("DEL k q").await;
+            for (key, text) in stored {
+                let mut set = redis::cmd("SET");
+                set.arg(key).arg(text);
+                let () = set.query_async(&mut stage.connection).await.unwrap();
+            }
+            let before = stage.dump().await;
+            stage.refused = refused;
+            let denied = stage.run(script, &KEYS[..2], words()).await.reply;
+            assert!(
+                denied.ends_with("NOPERM"),
+                "{script} {arguments:?}: {denied}"
+            );
+            assert_eq!(stage.dump().await, before, "{script} {arguments:?}");
+            stage.refused = "";
+            let done = stage.run(script, &KEYS[..2], words()).await.reply;
+            assert_eq!(done, "[1, , 0]", "{script} {arguments:?}");
+        }
+    }
+}

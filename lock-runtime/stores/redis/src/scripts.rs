@@ -96,8 +96,8 @@ scripts! {
     REDISSON_FORCE_RELEASE = "denied.lua",
         "../layouts/redisson/lib.lua",
         "../layouts/redisson/force_release.lua";
-    SHEDLOCK = "../layouts/shedlock.lua";
-    TIMESTAMP = "../layouts/timestamp.lua";
+    SHEDLOCK = "denied.lua", "../layouts/shedlock.lua";
+    TIMESTAMP = "denied.lua", "../layouts/timestamp.lua";
 }
 
 /// A script, for one server and for the nodes of a cluster.

@@ -10,10 +10,8 @@
 -- not; 2 if the key is no such lock, and the text says what it is. A rest of -1 has no end.
 local key, own = KEYS[1], ARGV[2]
 local text = redis.pcall('GET', key)
-if type(text) == 'table' then
-  if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-  return {2, redis.call('TYPE', key).ok, -1}
-end
+if is_denied(text) then return text end
+if type(text) == 'table' then return {2, redis.call('TYPE', key).ok, -1} end
 if text and string.sub(text, 1, 6) ~= 'ADDED:' then
   return {2, 'text ' .. string.sub(text, 1, 128), -1}
 end

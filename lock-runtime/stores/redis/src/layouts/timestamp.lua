@@ -15,10 +15,8 @@ local key, unit, skew, own = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV
 local now = redis.call('TIME')
 now = now[1] * 1000 + now[2] / 1000
 local text = redis.pcall('GET', key)
-if type(text) == 'table' then
-  if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-  return {2, redis.call('TYPE', key).ok, -1}
-end
+if is_denied(text) then return text end
+if type(text) == 'table' then return {2, redis.call('TYPE', key).ok, -1} end
 -- Nobody writes a longer one. A reply of many megabytes would end the connection.
 local ends = text and #text <= 32 and string.match(text, '^%d+%.?%d*$') and tonumber(text) * unit
 -- Read in the other unit, a lock would seem to be over since 1970, or to have no end.
@@ -32,6 +30,7 @@ end
 local left = ends and math.ceil(ends + unit + skew - now) or 0
 -- Another's value may be equal to ours only if ours ended before its time, or was set to it.
 local owned = text and redis.pcall('GET', KEYS[2])
+if is_denied(owned) then return owned end
 owned = type(owned) == 'string' and #owned <= 128 and owned
 local is_ours = owned and string.sub(owned, 1, #text + 1) == text .. ' '
 local is_own = is_ours and own and owned == text .. ' ' .. own
