@@ -143,7 +143,8 @@ impl Stage {
             local function script()
             {}
             end
-            local reply = script()
+            local ran, reply = pcall(script)
+            if not ran and '{refused}' == '' then error(reply) end
             return {{type(reply) == 'table' and reply.err or reply or false, sent}}",
             self.now / 1_000_000,
             self.now % 1_000_000,

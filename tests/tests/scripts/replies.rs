@@ -1,6 +1,6 @@
 //! Replies that say two things at once, and one that says nothing.
 
-use super::{A, B, KEYS, NOW, Stage, owner};
+use super::{A, B, KEYS, NOW, SUSPENDED, Stage, owner};
 
 #[tokio::test]
 async fn a_hold_gets_less_and_more_waiters_are_left_than_one_script_serves() {
@@ -205,4 +205,39 @@ async fn a_text_or_an_owner_that_may_not_be_read_is_not_gone() {
             assert_eq!(done, "[1, , 0]", "{script} {arguments:?}");
         }
     }
+}
+
+/// It would stand still for others, and get its places back from nobody.
+#[tokio::test]
+async fn who_may_not_be_written_down_as_heard_is_told() {
+    let mut stage = Stage::new().await;
+    let (me, other) = (owner(A), owner(B));
+    let place = format!("{me}:1000:0");
+    let ask = ["5000", "join", "g:", "60000", "1000:0", &*me];
+    for suspended in [0, SUSPENDED] {
+        stage.refused = "";
+        stage.command("DEL k q").await;
+        stage.command(&format!("SET k {other}")).await;
+        stage.queue(&[(suspended + NOW, &place)]).await;
+        stage.refused = "ZADD";
+        let done = stage.run("ACQUIRE", &KEYS, ask).await;
+        assert!(done.reply.ends_with("NOPERM"), "{}", done.reply);
+    }
+}
+
+/// A script that passed by the same place again and again would ask to be sent once more, for ever.
+#[tokio::test]
+async fn a_place_that_may_not_be_suspended_is_looked_at_once() {
+    let mut stage = Stage::new().await;
+    let me = owner(A);
+    let client = redis::Client::open(stage.server.url()).unwrap();
+    let mut listener = client.get_async_pubsub().await.unwrap();
+    listener.subscribe(format!("g:{B}")).await.unwrap();
+    stage.command(&format!("SET k {me}")).await;
+    let still = (NOW - 3_000_000, &*format!("{B}-1:1000:0"));
+    stage.queue(&[still]).await;
+    stage.refused = "ZADD";
+    let done = stage.run("RELEASE", &KEYS, ["g:", &*me]).await;
+    assert!(done.reply.ends_with("NOPERM"), "{}", done.reply);
+    assert_eq!(done.all("ZADD").len(), 1, "{:?}", done.sent);
 }

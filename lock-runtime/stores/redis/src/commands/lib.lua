@@ -48,7 +48,7 @@ local function parse(member)
 end
 
 local function stamp(at, member, time)
-  return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
+  redis.call('ZADD', at.queue, string.format('%.0f', time), member)
 end
 
 -- When places of a client were suspended (ms), if it was not heard since then.
@@ -237,17 +237,17 @@ end
 local PORTION, served = 500, 0
 
 -- True if the client of a place was not heard for long. The server's clock may have been set back:
--- a time ahead of it is set to now.
+-- a time ahead of it is set to now, unless memory is full.
 local function stands_still(at, place, member, since, time)
   if since > time then
-    stamp(at, member, time)
+    pcall(stamp, at, member, time)
     return false
   end
   if time - since <= UNHEARD then return false end
   if was_suspended(at, place.client) then return true end
   local heard = (redis.call('ZSCORE', at.queue, place.client) or HEARD) - HEARD
   if heard > time then
-    stamp(at, place.client, HEARD + time)
+    pcall(stamp, at, place.client, HEARD + time)
     return false
   end
   return time - heard > UNHEARD
