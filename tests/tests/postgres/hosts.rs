@@ -236,9 +236,13 @@ async fn a_client_that_would_listen_at_a_primary_that_was_replaced_says_so() {
     })
     .await;
     // The other one still takes writes.
-    eventually("it says so", async || {
+    eventually("it says so, and what to do", async || {
         let said = deafness(&client).await;
-        said.is_some_and(|said| said.contains("was replaced") && !said.contains("any session"))
+        said.is_some_and(|said| {
+            said.contains("was replaced")
+                && said.contains("end a primary that was replaced")
+                && !said.contains("pooler")
+        })
     })
     .await;
     listens.to.send_replace(standby.port());

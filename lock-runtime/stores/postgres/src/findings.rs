@@ -3,7 +3,7 @@
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError, StoreErrorKind};
 
 use crate::errors::of_postgres;
-use crate::listen::{Advice, Hearing};
+use crate::listen::Hearing;
 use crate::rows::{Read, Values};
 use crate::statement::Statement;
 use crate::store::PostgresStore;
@@ -66,7 +66,7 @@ impl PostgresStore {
         let known = hearing.wait_for(|hearing| *hearing != Hearing::Unknown);
         let known = self.pool.clock.by(by, known).await?.ok()?;
         match &*known {
-            Hearing::Deaf(reason) => Some(Finding::other(Advice(reason).to_string())),
+            Hearing::Deaf(text) => Some(Finding::other(text.to_string())),
             _ => None,
         }
     }

@@ -4,7 +4,6 @@
 //! client itself has come, which was sent over another session while this one was idle: in the same
 //! session it comes back through a pooler, too.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -53,7 +52,7 @@ pub(crate) enum Hearing {
     /// Not yet, or its connection is gone.
     Unknown,
     Proved,
-    /// No, for this reason.
+    /// No: why, and what to do, for people.
     Deaf(Arc<str>),
 }
 
@@ -63,19 +62,27 @@ impl Hearing {
     }
 }
 
-/// What to do, for people.
-pub(crate) struct Advice<'r>(pub(crate) &'r str);
+const MEANS: &str = "so those who wait are not told of a release and ask again, and nobody can say \
+                     who holds a lock";
+const PAST_A_POOLER: &str = "name the server itself in the URL, past a pooler, as \
+                             `listen=db.example:5432`, or write `listen=off`";
 
-impl fmt::Display for Advice<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}; so those who wait are not told of a release and ask again, and nobody can say who \
-             holds a lock: name the server itself in the URL, past a pooler, as \
-             `listen=db.example:5432`, or write `listen=off`",
-            self.0
-        )
-    }
+/// Why nothing is heard, what that means, and what to do.
+fn deaf(reason: &str) -> Hearing {
+    Hearing::Deaf(format!("{reason}; {MEANS}: {PAST_A_POOLER}").into())
+}
+
+/// The same of a server that says itself what to do.
+fn refused(error: &StoreError) -> Hearing {
+    Hearing::Deaf(
+        format!("it can't listen (`listen=` in the URL, or its hosts), {MEANS}: {error}").into(),
+    )
+}
+
+/// What comes instead of a server's answer says nothing about the server.
+fn is_refusal(error: &StoreError) -> bool {
+    use StoreErrorKind::{Disconnected, Loading, Timeout};
+    !matches!(error.kind(), Disconnected | Loading | Timeout)
 }
 
 pub(crate) struct Subscriber {
@@ -95,6 +102,8 @@ enum SubscriptionEnd {
     Gone,
     /// It could not be made.
     Failed(String),
+    /// The server refused it.
+    Refused(StoreError),
     /// It was made, and nothing was heard.
     Silent,
 }
@@ -136,30 +145,38 @@ impl Subscriber {
                 SubscriptionEnd::Failed(error) => {
                     failures += 1;
                     tracing::debug!(error, "a connection to listen on fails");
-                    let is_only_this = failures >= FAILURES && self.is_pool_connected();
-                    match is_only_this {
-                        false => Hearing::Unknown,
-                        true => Hearing::Deaf(format!("it can't listen ({error})").into()),
-                    }
+                    self.after(failures, || deaf(&format!("it can't listen ({error})")))
+                }
+                SubscriptionEnd::Refused(error) => {
+                    failures += 1;
+                    tracing::debug!(%error, "a connection to listen on is refused");
+                    self.after(failures, || refused(&error))
                 }
                 SubscriptionEnd::Silent => {
                     pause = Some(pause_after(silences));
                     silences += 1;
-                    Hearing::Deaf(
+                    deaf(
                         "`LISTEN` is accepted and nothing is heard, as behind a pooler that gives \
-                         each transaction to any session"
-                            .into(),
+                         each transaction to any session",
                     )
                 }
             };
-            if let Hearing::Deaf(reason) = &found
+            if let Hearing::Deaf(text) = &found
                 && !std::mem::replace(&mut is_told, true)
             {
-                tracing::warn!(server = %self.server, "the lock store: {}", Advice(reason));
+                tracing::warn!(server = %self.server, "the lock store: {text}");
             }
             self.hearing.send_replace(found);
             let until = self.clock.now() + pause.unwrap_or_else(|| backoff(failures));
             self.clock.sleep_until(until).await;
+        }
+    }
+
+    /// That, if it failed often and only this fails.
+    fn after(&self, failures: u32, deaf: impl FnOnce() -> Hearing) -> Hearing {
+        match failures >= FAILURES && self.is_pool_connected() {
+            false => Hearing::Unknown,
+            true => deaf(),
         }
     }
 
@@ -172,6 +189,7 @@ impl Subscriber {
     async fn subscribe(&self) -> SubscriptionEnd {
         let (session, identity) = match self.connect().await {
             Ok(connected) => connected,
+            Err(error) if is_refusal(&error) => return SubscriptionEnd::Refused(error),
             Err(error) => return SubscriptionEnd::Failed(error.detail().to_owned()),
         };
         let PgSession {
