@@ -76,7 +76,9 @@ impl KnownIdentity {
     }
 
     /// The same for a session that carries out no commands. Its address may be another one. So it
-    /// neither says first which system is the right one, nor that another has taken its place.
+    /// neither says first which system is the right one, nor that another has taken its place. A
+    /// newer timeline of the known system counts, wherever it was seen: the primary of the older
+    /// one was replaced, and is not used again although commands reach no other yet.
     pub(crate) fn check_listening(
         &self,
         found: ServerIdentity,
