@@ -73,11 +73,9 @@ impl Connection {
     /// used, and are nobody's who would get this user's rights by that.
     pub(crate) async fn open(settings: &Settings, clock: &Clock) -> Result<Self, StoreError> {
         let greet = |session| Self::greet(session, settings, clock);
-        let opened = settings.route.connect(clock, greet).await;
-        if opened.is_err() {
-            settings.route.known.forget_if_replaced();
-        }
-        opened
+        let route = &settings.route;
+        let all_failed = || route.known.forget_if_replaced();
+        route.connect(clock, greet, all_failed).await
     }
 
     async fn greet(

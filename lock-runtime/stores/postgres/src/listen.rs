@@ -225,7 +225,7 @@ impl Subscriber {
     async fn connect(&self) -> Result<(PgSession, Option<ServerIdentity>), StoreError> {
         let known = &self.route.known;
         let greet = |session| greet(session, known);
-        self.route.connect(&self.clock, greet).await
+        self.route.connect(&self.clock, greet, || ()).await
     }
 
     /// Until its client uses another server: nobody tells it anything here any more. A server that

@@ -18,7 +18,7 @@ pub(crate) async fn migrate(route: &Route, clock: &Clock) -> Result<(), StoreErr
         Greeting::of(&client, &server).await?;
         Ok((client, open, server))
     };
-    let (client, _open, server) = route.connect(clock, greet).await?;
+    let (client, _open, server) = route.connect(clock, greet, || ()).await?;
     let Err(error) = client.batch_execute(crate::MIGRATION).await else {
         return Ok(());
     };

@@ -82,11 +82,13 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Connects at one of the addresses. `greet` makes sure that it is the right server.
+    /// Connects at one of the addresses. `greet` makes sure that it is the right server. If all
+    /// addresses fail, and there is one, `all_failed` is called.
     pub(crate) async fn connect<T, F>(
         &self,
         clock: &Clock,
         greet: impl Fn(PgSession) -> F,
+        all_failed: impl FnOnce(),
     ) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -111,6 +113,9 @@ impl Route {
             .staggered
             .connect(addresses, self.limit, clock, attempt);
         connected.await.map_err(|failed| {
+            if !failed.is_empty() {
+                all_failed();
+            }
             errors.extend(failed);
             let none = || StoreError::new(StoreErrorKind::Disconnected, "there is no address");
             StoreError::of_all(errors).unwrap_or_else(none)
