@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockClient;
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{PostgresServer, eventually};
 use tokio_postgres::Client;
 
@@ -11,12 +11,17 @@ const LEASE: Duration = Duration::from_secs(600);
 const HELD: &str = "SELECT count(*) FROM lock_store.hold
     WHERE owner IS NOT NULL AND ends > clock_timestamp()";
 
-/// With the time limits that clients have if nobody says otherwise.
-async fn client(server: &PostgresServer) -> LockClient {
+/// Enough for several tries to get at a row.
+const LONG: Duration = Duration::from_secs(2);
+/// Too short to go on after a try that waited for a row.
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn client(server: &PostgresServer, command_timeout: Duration) -> LockClient {
     let url = format!("{}?connections=2", server.app_url());
     let builder = LockClient::builder().url(url);
-    let connect = Duration::from_secs(10);
-    builder.connect_timeout(connect).connect().await.unwrap()
+    let builder = builder.connect_timeout(Duration::from_secs(10));
+    let builder = builder.command_timeout(command_timeout);
+    builder.connect().await.unwrap()
 }
 
 /// A transaction that keeps the row of `two` until its end.
@@ -32,12 +37,18 @@ async fn held(server: &PostgresServer) -> usize {
     server.number(HELD).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_whose_row_is_kept_leaves_the_others_their_renewals() {
+fn is_contended(error: &LockError) -> bool {
+    match error {
+        LockError::Unavailable { source, .. } => source.kind() == StoreErrorKind::Contended,
+        _ => false,
+    }
+}
+
+async fn the_others_are_renewed(command_timeout: Duration) {
     let server = PostgresServer::start().await;
-    let client = client(&server).await;
+    let client = client(&server, command_timeout).await;
     let acquire = async |key: &'static str| {
-        let lock = client.lock(key).lease(Duration::from_secs(3)).renew(true);
+        let lock = client.lock(key).lease(Duration::from_secs(10)).renew(true);
         lock.acquire().await.unwrap()
     };
     // Renewed by one statement: they are due at the same time.
@@ -46,7 +57,7 @@ async fn a_hold_whose_row_is_kept_leaves_the_others_their_renewals() {
     two.lost().await;
     for guard in [&one, &three] {
         let left = guard.remaining();
-        assert!(left > Duration::from_millis(300), "{left:?}");
+        assert!(left > Duration::from_secs(1), "{left:?}");
     }
     keeper.batch_execute("COMMIT").await.unwrap();
     one.release().await.unwrap();
@@ -56,15 +67,47 @@ async fn a_hold_whose_row_is_kept_leaves_the_others_their_renewals() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_several_keys_those_are_released_whose_rows_nobody_keeps() {
-    let server = PostgresServer::start().await;
-    let client = client(&server).await;
+async fn a_hold_whose_row_is_kept_leaves_the_others_their_renewals() {
+    the_others_are_renewed(LONG).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_row_leaves_the_others_their_renewals_also_in_a_short_time() {
+    the_others_are_renewed(SHORT).await;
+}
+
+/// What came of the release of three keys while the row of one is kept: the others are free.
+async fn the_others_are_released(server: &PostgresServer, command_timeout: Duration) -> LockError {
+    let client = client(server, command_timeout).await;
     let lock = client.multi_lock(["one", "two", "three"]);
     let guard = lock.lease(LEASE).renew(false).acquire().await.unwrap();
-    assert_eq!(held(&server).await, 3);
-    let keeper = keep_two(&server).await;
-    let _ = guard.release().await;
-    eventually("the others are free", async || held(&server).await == 1).await;
+    assert_eq!(held(server).await, 3);
+    let keeper = keep_two(server).await;
+    let error = guard.release().await.unwrap_err();
+    eventually("the others are free", async || held(server).await == 1).await;
     keeper.batch_execute("COMMIT").await.unwrap();
-    eventually("all are free", async || held(&server).await == 0).await;
+    eventually("all are free", async || held(server).await == 0).await;
+    error
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_keys_those_are_released_whose_rows_nobody_keeps() {
+    let server = PostgresServer::start().await;
+    let error = the_others_are_released(&server, LONG).await;
+    assert!(is_contended(&error), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_row_keeps_no_other_from_being_released_also_in_a_short_time() {
+    let server = PostgresServer::start().await;
+    the_others_are_released(&server, SHORT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_is_cancelled_at_a_kept_row_costs_no_other_key() {
+    let server = PostgresServer::start().await;
+    let before_the_row = "ALTER ROLE app SET statement_timeout = '100ms'";
+    server.run(before_the_row).await;
+    let error = the_others_are_released(&server, LONG).await;
+    assert!(error.to_string().contains("57014"), "{error}");
 }

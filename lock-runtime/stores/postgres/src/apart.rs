@@ -1,10 +1,19 @@
 //! Requests for several rows: in one statement, or apart if somebody keeps one of the rows.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use lock_store::{Answer, Failure, Instant, Replied, StoreErrorKind};
 
+use crate::errors::is_of_kept_row;
 use crate::statement::{LINK, Statement};
-use crate::store::{LOCKED_TRY, PostgresStore};
+use crate::store::{LOCKED_TRY, PostgresStore, WAITS_FOR_ROW};
+
+/// With less time than this, a statement that waited for a row leaves none for another try.
+const SHORT: Duration = WAITS_FOR_ROW.saturating_add(LOCKED_TRY.saturating_mul(2));
+/// For this long after a row was kept, requests with a short time go apart from the beginning. Not
+/// always: one statement and one commit for each is too much for a server that has many holds.
+const KEPT_LASTS: Duration = Duration::from_secs(10);
 
 /// How a statement meets a row that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,29 +46,86 @@ impl PostgresStore {
         R: Clone,
         F: Future<Output = Replied<Vec<T>>>,
     {
-        let kept = match requests.len() {
-            0 | 1 => KeptRow::IsAwaited,
-            _ => KeptRow::IsTold,
-        };
-        let failure = match carry_out(requests.clone(), kept).await {
-            Ok(answer) => return Ok(answer.map(|all| all.into_iter().map(Ok).collect())),
-            Err(failure) => failure,
-        };
-        let is_kept = failure.error.kind() == StoreErrorKind::Contended;
-        let has_time = self.pool.clock.now() + LOCKED_TRY <= by;
-        if kept == KeptRow::IsAwaited || !is_kept || !has_time {
-            return Err(failure);
+        let all = |answer: Answer<Vec<T>>| answer.map(|all| all.into_iter().map(Ok).collect());
+        if requests.len() < 2 {
+            return carry_out(requests, KeptRow::IsAwaited).await.map(all);
+        }
+        let clock = &self.pool.clock;
+        let is_short = by < clock.now() + SHORT;
+        if !is_short || !self.was_row_kept() {
+            let failure = match carry_out(requests.clone(), KeptRow::IsTold).await {
+                Ok(answer) => return Ok(all(answer)),
+                Err(failure) => failure,
+            };
+            let is_kept = is_of_kept_row(&failure);
+            // Without an answer in a short time, it may have waited for a row.
+            let may_be_kept = is_short && failure.error.kind() == StoreErrorKind::Timeout;
+            if is_kept || may_be_kept {
+                self.note_kept_row();
+            }
+            if !is_kept || clock.now() + LOCKED_TRY > by {
+                return Err(failure);
+            }
         }
         let each = requests.into_iter();
         let each = each.map(|one| carry_out(vec![one], KeptRow::IsAwaited));
         let replies = join_all(each).await.into_iter().map(|reply| {
             let first = reply?.value.into_iter().next();
-            first.ok_or_else(|| failure.clone())
+            first.ok_or_else(|| self.nothing())
         });
         let replies: Vec<_> = replies.collect();
-        match replies.iter().all(Result::is_err) {
-            true => Err(failure),
-            false => Ok(Answer::new(replies, LINK)),
+        let failures = || replies.iter().filter_map(|reply| reply.as_ref().err());
+        if failures().any(is_of_kept_row) {
+            self.note_kept_row();
+        }
+        match failures().count() < replies.len() {
+            true => Ok(Answer::new(replies, LINK)),
+            false => Err(most_telling(failures()).unwrap_or_else(|| self.nothing())),
+        }
+    }
+
+    fn nothing(&self) -> Failure {
+        Failure::unknown(self.silence(), LINK)
+    }
+
+    fn note_kept_row(&self) {
+        *self.row_kept.lock() = Some(self.pool.clock.now());
+    }
+
+    fn was_row_kept(&self) -> bool {
+        let now = self.pool.clock.now();
+        self.row_kept.lock().is_some_and(|at| now < at + KEPT_LASTS)
+    }
+}
+
+/// Of requests that all failed: one that may yet be carried out, or one that says more than that a
+/// row is kept.
+fn most_telling<'f>(failures: impl Iterator<Item = &'f Failure>) -> Option<Failure> {
+    let rank = |failure: &&Failure| (failure.unknown.is_some(), !is_of_kept_row(failure));
+    failures.max_by_key(rank).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn of_many_failures_the_one_is_told_that_may_have_an_effect_or_says_more() {
+        let error = |kind| StoreError::new(kind, "h:1: it says so");
+        let kept = Failure::without_effect(error(StoreErrorKind::Contended));
+        let standby = Failure::without_effect(error(StoreErrorKind::ReadOnly));
+        let gone = Failure::unknown(error(StoreErrorKind::Disconnected), LINK);
+        let told = |failures: &[&Failure]| most_telling(failures.iter().copied()).unwrap();
+        assert_eq!(
+            told(&[&kept, &kept]).error.kind(),
+            StoreErrorKind::Contended
+        );
+        let told_one = told(&[&kept, &standby, &kept]);
+        assert_eq!(told_one.error.kind(), StoreErrorKind::ReadOnly);
+        for order in [[&gone, &standby, &kept], [&kept, &standby, &gone]] {
+            assert!(told(&order).unknown.is_some());
         }
     }
 }

@@ -4,7 +4,7 @@ use lock_store::StoreErrorKind::{
     self, Contended, Denied, Disconnected, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused,
     Timeout,
 };
-use lock_store::{StoreError, escaped, secrets};
+use lock_store::{Failure, StoreError, escaped, secrets};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
@@ -98,6 +98,14 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
 
 fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
     classes.iter().any(|class| code.code().starts_with(class))
+}
+
+/// Somebody kept a row for too long, and the statement had no effect. A server or an operator that
+/// cancels what waits is quicker than the functions.
+pub(crate) fn is_of_kept_row(failure: &Failure) -> bool {
+    let error = &failure.error;
+    let is_canceled = error.detail().ends_with(&format!("({CANCELED})"));
+    failure.unknown.is_none() && (error.kind() == Contended || is_canceled)
 }
 
 /// The row of a key is locked by one request after the other.

@@ -227,7 +227,10 @@ impl PostgresStore {
         let answer = self.together_or_apart(requests, by, release).await?;
         let all = answer.value.into_iter().collect::<Result<_, _>>();
         // All of them are released again.
-        let all = all.map_err(|failure| Failure::unknown(failure.error, LINK))?;
+        let all = all.map_err(|mut failure: Failure| {
+            failure.unknown = Some(LINK);
+            failure
+        })?;
         Ok(Answer::new(all, answer.link))
     }
 

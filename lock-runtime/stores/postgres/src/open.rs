@@ -72,6 +72,7 @@ pub fn open(
         flights: Flights::default(),
         looks: Mutex::default(),
         placed: Mutex::default(),
+        row_kept: Mutex::default(),
         has_waited: AtomicBool::new(false),
         acquiring: Together::default(),
         releasing: Together::default(),

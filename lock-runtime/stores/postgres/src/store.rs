@@ -28,8 +28,9 @@ pub(crate) const SLACK: Duration = Duration::from_secs(1);
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 /// The least time that must be left for a repeat.
 pub(crate) const LOCKED_TRY: Duration = Duration::from_millis(100);
-/// The functions wait for a row for 200 ms. A server that has not answered for this long stands
-/// still, whatever it said before.
+/// How long the functions wait for a row.
+pub(crate) const WAITS_FOR_ROW: Duration = Duration::from_millis(200);
+/// A server that has not answered for this long stands still, whatever it said before.
 const LOCKED_LASTS: Duration = Duration::from_secs(1);
 
 /// A client's handle.
@@ -54,6 +55,8 @@ pub(crate) struct PostgresStore {
     pub(crate) placed: Mutex<SweepingMap<Owner, Instant>>,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
+    /// When a statement about several rows last met one that somebody keeps.
+    pub(crate) row_kept: Mutex<Option<Instant>>,
     pub(crate) acquiring: Together<Acquire, Acquired>,
     pub(crate) releasing: Together<Release, Released>,
 }

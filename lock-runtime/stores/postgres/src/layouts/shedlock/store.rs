@@ -1,28 +1,23 @@
 //! [`ShedLockTable`]: the contract, on the table.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
     Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied,
-    Store, StoreError, StoreErrorKind, StoreFuture, escaped,
+    Store, StoreError, StoreFuture, escaped,
 };
 use tokio_postgres::Row;
 
 use super::greeting::{CREATE, GRANT};
 use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
-use crate::errors::{contended, of_late, of_standby};
+use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{LOCKED_TRY, PostgresStore, read_first_row};
+use crate::store::{LOCKED_TRY, PostgresStore, WAITS_FOR_ROW, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
-
-/// The longest that a statement waits for a row that somebody has locked, as the functions of the
-/// native layout. If less time is left, it waits for half of it.
-const WAITS_FOR_ROW: Duration = Duration::from_millis(200);
 
 pub(crate) struct ShedLockTable {
     store: Arc<PostgresStore>,
@@ -53,7 +48,8 @@ impl ShedLockTable {
         })
     }
 
-    /// For how many milliseconds a statement waits for a row. Not 0, which would be for ever.
+    /// For how many milliseconds a statement waits for a row: as the functions of the native layout
+    /// do, or half of what is left if that is less. Not 0, which would be for ever.
     fn waits_for_row(&self, by: Instant) -> Param {
         let left = by.saturating_duration_since(self.store.pool.clock.now());
         let waits = (left / 2).min(WAITS_FOR_ROW).as_millis().max(1);
@@ -119,8 +115,7 @@ impl ShedLockTable {
                 }
                 Err(failure) => failure,
             };
-            let is_locked = failure.error.kind() == StoreErrorKind::Contended;
-            if is_locked && claims.len() > 1 {
+            if is_of_kept_row(&failure) && claims.len() > 1 {
                 let found = self.ask_many(sql.skipping, claims, &left, by).await?;
                 let is_locked = |at: &usize| found.value.contains(&(*at, false));
                 let (locked, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_locked);
