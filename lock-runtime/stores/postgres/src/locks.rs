@@ -2,7 +2,7 @@
 
 use lock_store::{
     Acquire, AcquiredAll, Answer, Claim, Failure, Fenced, FoundHolder, Instant, LockFound, LockKey,
-    Permits, Queue, Release, Released, Renewal, Renewed, Replied,
+    Permits, Queue, Release, Released, Renewal, Renewed, Replied, StoreError,
 };
 use tokio_postgres::Row;
 
@@ -114,8 +114,14 @@ impl PostgresStore {
         holds: Vec<Renewal>,
         by: Instant,
     ) -> Replied<Vec<Renewed>> {
+        let keys: Vec<_> = holds.iter().map(|hold| hold.claim.key.clone()).collect();
         let renew = |holds, kept| self.renew_many(holds, by, kept);
         let answer = self.together_or_apart(holds, by, renew).await?;
+        let failures = keys.iter().zip(&answer.value);
+        let mut failures = failures.filter_map(|(key, one)| Some((key, one.as_ref().err()?)));
+        if let Some((key, failure)) = failures.next() {
+            warn_of_renewal(key, failures.count(), &failure.error);
+        }
         let of_each = |one: Result<_, _>| one.unwrap_or(Renewed::Unanswered);
         Ok(answer.map(|all| all.into_iter().map(of_each).collect()))
     }
@@ -305,6 +311,15 @@ impl PostgresStore {
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
     }
+}
+
+/// The answer has no room for the error: of several holds, this one and some others were not
+/// renewed.
+pub(crate) fn warn_of_renewal(key: &LockKey, others: usize, error: &StoreError) {
+    tracing::warn!(
+        key = %key.shortened(), others, %error,
+        "a lock could not be renewed together with others"
+    );
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {

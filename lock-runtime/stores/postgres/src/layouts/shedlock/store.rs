@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use super::greeting::{CREATE, GRANT};
 use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
+use crate::locks::warn_of_renewal;
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
 use crate::store::{LOCKED_TRY, PostgresStore, WAITS_FOR_ROW, read_first_row};
@@ -217,6 +218,12 @@ impl ShedLockTable {
         let all = holds.iter().map(|hold| (&hold.claim, micros(hold.lease)));
         let all: Vec<_> = all.collect();
         let answer = self.do_all(&RENEW, &all, by).await?;
+        let (outcomes, error) = &answer.value;
+        let left = holds.iter().zip(outcomes);
+        let mut left = left.filter(|(_, outcome)| outcome.is_none());
+        if let (Some(error), Some((hold, _))) = (error, left.next()) {
+            warn_of_renewal(&hold.claim.key, left.count(), error);
+        }
         let renewed = |outcome| match outcome {
             Some(true) => Renewed::Renewed,
             Some(false) => Renewed::Gone,
