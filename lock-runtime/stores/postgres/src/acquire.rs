@@ -1,5 +1,6 @@
 //! The acquire of one key: alone, or with others of its client.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, backoff};
@@ -42,7 +43,7 @@ impl Batched for Acquire {
         requests: Vec<Self>,
         by: Instant,
     ) -> Replied<Vec<Acquired>> {
-        let order = store.new_first(&requests);
+        let order = store.placed.new_first(&requests);
         let all = order.iter().filter_map(|at| requests.get(*at));
         let [owners, counts, capacities] = of_holds(all.clone().map(|one| &one.claim));
         let name = requests.first().map(|one| store.name(&one.claim.key));
@@ -128,23 +129,18 @@ impl PostgresStore {
         Ok(self.notify_all(answer.await?))
     }
 
-    fn note_place(&self, owner: Owner) {
-        let now = self.pool.clock.now();
-        let mut placed = self.placed.lock();
-        placed.sweep(|last| now < *last + FORGETS);
-        placed.insert(owner, now);
-    }
-
-    /// In which order requests for one key go: in their own, but first those without a place.
-    fn new_first(&self, requests: &[Acquire]) -> Vec<usize> {
-        let placed = self.placed.lock();
-        let has_place = |one: &Acquire| placed.contains_key(&one.claim.owner);
-        let mut order: Vec<_> = (0..requests.len()).collect();
-        order.sort_by_key(|at| requests.get(*at).is_some_and(has_place));
-        order
+    /// A request was granted, or ends without.
+    pub(crate) fn forget_place(&self, owner: Owner) {
+        if self.has_waited.load(Ordering::Relaxed) {
+            self.placed.forget(owner);
+        }
     }
 
     fn acquired(&self, it: AcquireFields<'_>, request: &Acquire) -> (Acquired, Told) {
+        match it.queued && it.code != 1 {
+            true => self.placed.note(request.claim.owner, self.pool.clock.now()),
+            false => self.forget_place(request.claim.owner),
+        }
         let limit = it.limit.and_then(|limit| u32::try_from(limit).ok());
         let acquired = match it.code {
             1 => {
@@ -157,9 +153,6 @@ impl PostgresStore {
                 let mut busy = Busy::new(it.remaining.map(of_micros), it.queued);
                 busy.holder = it.holder.and_then(holder_of);
                 busy.limit = limit;
-                if it.queued {
-                    self.note_place(request.claim.owner);
-                }
                 if code == 3 || !self.hearing.borrow().is_proved() {
                     busy.look_in = Some(self.next_look_in(request.claim.owner, busy.remaining));
                 }

@@ -32,6 +32,7 @@ mod migrate;
 mod news;
 mod open;
 mod own_session;
+mod placed;
 mod pool;
 mod prepared;
 mod route;

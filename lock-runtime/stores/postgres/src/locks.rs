@@ -222,6 +222,9 @@ impl PostgresStore {
         mut requests: Vec<Release>,
         by: Instant,
     ) -> Replied<Vec<Released>> {
+        for request in &requests {
+            self.forget_place(request.claim.owner);
+        }
         if requests.len() == 1
             && let Some(request) = requests.pop()
         {
@@ -266,6 +269,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn abandon_request(&self, request: Acquire, by: Instant) -> Replied<Released> {
+        self.forget_place(request.claim.owner);
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT lock_store.abandon($1, $2, $3, $4) AS it";
         self.end_claim(sql, params, by).await

@@ -10,6 +10,7 @@ use crate::flights::Flights;
 use crate::layouts::shedlock::store::ShedLockTable;
 use crate::listen::{Hearing, Subscriber};
 use crate::news::Hearer;
+use crate::placed::Placed;
 use crate::pool::Pool;
 use crate::store::{PostgresStore, SLACK};
 use crate::sweep::sweep;
@@ -71,7 +72,7 @@ pub fn open(
         command_timeout: timeouts.command,
         flights: Flights::default(),
         looks: Mutex::default(),
-        placed: Mutex::default(),
+        placed: Placed::default(),
         row_kept: Mutex::default(),
         has_waited: AtomicBool::new(false),
         acquiring: Together::default(),

@@ -16,6 +16,7 @@ use crate::errors::{Effect, effect_of, of_postgres};
 use crate::flights::Flights;
 use crate::listen::Hearing;
 use crate::news::{GrantNews, Hearer, News};
+use crate::placed::Placed;
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
 use crate::statement::{LINK, Param, Statement};
@@ -51,8 +52,7 @@ pub(crate) struct PostgresStore {
     pub(crate) flights: Flights,
     /// How often each waiting request was told to look again, and when last.
     pub(crate) looks: Mutex<SweepingMap<Owner, (u32, Instant)>>,
-    /// The waiting requests that have a place, and when they were told so last.
-    pub(crate) placed: Mutex<SweepingMap<Owner, Instant>>,
+    pub(crate) placed: Placed,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
     /// When a statement about several rows last met one that somebody keeps.
