@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, backoff};
-use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue, Replied};
+use lock_store::{
+    Acquire, Acquired, Answer, Busy, Failure, Granted, Instant, Owner, Queue, Replied,
+};
 use tokio_postgres::Row;
 
 use crate::batch::Batched;
@@ -69,20 +71,23 @@ impl Batched for Acquire {
                 Param::Deadline,
             ],
         );
-        let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
-            let (mut acquired, mut told) =
-                (vec![Acquired::busy(None, false); order.len()], Vec::new());
+        let read = |rows: &[Row]| -> Read<(Vec<Option<Acquired>>, Told)> {
+            let (mut acquired, mut told) = (vec![None; order.len()], Vec::new());
             for (row, at) in rows.iter().map(Values).zip(&order) {
                 if let (Some(request), Some(slot)) = (requests.get(*at), acquired.get_mut(*at)) {
                     let (one, granted) = store.acquired(row.get("it")?, request);
-                    *slot = one;
+                    *slot = Some(one);
                     told.extend(granted);
                 }
             }
             Ok((acquired, told))
         };
         let answer = store.call(by, statement.for_many(), read);
-        Ok(store.notify_all(answer.await?))
+        let Answer { value, link, .. } = store.notify_all(answer.await?);
+        let all = value.into_iter().collect::<Option<_>>();
+        // Nobody knows what became of a request without a row.
+        let all = all.ok_or_else(|| Failure::unknown(store.silence(), link))?;
+        Ok(Answer::new(all, link))
     }
 }
 
