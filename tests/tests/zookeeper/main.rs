@@ -17,17 +17,20 @@ mod tls;
 use std::path::Path;
 use std::time::Duration;
 
-use lock_runtime::LockClient;
+use lock_runtime::{LockClient, LockClientBuilder};
 use lock_testkit::{ChildProcess, ZooKeeperEnsemble, java_classpath};
 
 /// More than a slow machine needs.
 const LONG: Duration = Duration::from_secs(60);
 
-async fn client(url: &str) -> LockClient {
+fn builder(url: &str) -> LockClientBuilder {
     let builder = LockClient::builder().url(url).wait(LONG);
     let builder = builder.command_timeout(Duration::from_secs(2));
-    let builder = builder.connect_timeout(Duration::from_secs(10));
-    builder.connect().await.unwrap()
+    builder.connect_timeout(Duration::from_secs(10))
+}
+
+async fn client(url: &str) -> LockClient {
+    builder(url).connect().await.unwrap()
 }
 
 /// A worker process that is connected.

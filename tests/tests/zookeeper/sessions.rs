@@ -1,12 +1,15 @@
 //! Sessions: how long a hold can be trusted, and what is left of a client that has gone.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, Layout, LockError, LostReason};
-use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually, until_served};
+use lock_runtime::observe::{Event, What};
+use lock_runtime::{Guard, Layout, LockClient, LockError, LostReason};
+use lock_testkit::{Proxy, ZooKeeperEnsemble, eventually, eventually_within, until_served};
 
-use crate::{LONG, children, client, worker};
+use crate::{LONG, builder, children, client, worker};
 
 /// Of the sessions here.
 const SESSION: Duration = Duration::from_secs(3);
@@ -223,6 +226,54 @@ async fn a_process_that_stood_still_for_longer_than_its_session_has_lost_its_loc
     guard.release().await.unwrap();
     stopped.send("hold 2 k renew");
     stopped.wait_for("held 2").await;
+}
+
+/// A client, and how many renewals it has told of.
+async fn client_that_counts_renewals(url: &str) -> (LockClient, Arc<AtomicU64>) {
+    let renewals = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&renewals);
+    let builder = builder(url).observer(move |event: &Event<'_>| {
+        if matches!(event.what, What::Renewed { .. }) {
+            counted.fetch_add(1, Ordering::AcqRel);
+        }
+    });
+    (builder.connect().await.unwrap(), renewals)
+}
+
+/// Restarts the only member, which grants no more than `longest` from then on. Returns after the
+/// next renewal of the client's hold.
+async fn shorten_sessions(
+    servers: &ZooKeeperEnsemble,
+    longest: Duration,
+    client: &LockClient,
+    renewals: &AtomicU64,
+) {
+    servers.kill_member(0);
+    servers.limit_sessions(0, longest);
+    servers.restart_member(0).await;
+    until_served(client).await;
+    let before = renewals.load(Ordering::Acquire);
+    eventually_within(LONG, "the hold is renewed", async || {
+        renewals.load(Ordering::Acquire) > before
+    })
+    .await;
+}
+
+/// Renewals ask for less than the extension has allowed, and for less than the session has left.
+#[tokio::test]
+async fn an_extension_ends_with_the_trust_in_a_session_that_was_shortened_meanwhile() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("?tick=500ms&session=120s");
+    let (client, renewals) = client_that_counts_renewals(&url).await;
+    let lease = SESSION / 2;
+    let lock = client.lock("k").lease(lease).renew(true);
+    let guard = lock.acquire().await.unwrap();
+    guard.extend(SESSION * 30).await.unwrap();
+    let longest = SESSION * 4;
+    shorten_sessions(&servers, longest, &client, &renewals).await;
+    let left = guard.remaining();
+    assert!(guard.is_held() && left < longest, "{left:?}");
+    guard.release().await.unwrap();
 }
 
 /// As while the limit is lowered member by member. The server counts the new time at once.

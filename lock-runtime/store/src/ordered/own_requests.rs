@@ -50,7 +50,9 @@ impl OwnStanding {
         })
     }
 
-    fn end(self) -> Option<Instant> {
+    /// When it ends here. `None`: it is a place whose wait has no end.
+    #[must_use]
+    pub fn end(self) -> Option<Instant> {
         match self {
             Self::Holds(ends) => Some(ends),
             Self::Waits { ends, .. } => ends,

@@ -11,7 +11,6 @@ use lock_store::ordered::{
     Attempt, EngineQueue, KeyNode, OperationProgress, OrderedEngine, OwnStanding, PlacedRequest,
 };
 use lock_store::rules::ChildStanding;
-use lock_store::timing::trusted;
 use lock_store::{Acquire, Acquired, Busy, Claim, Granted, Instant, Owner, Queue};
 
 use crate::connection::Live;
@@ -317,17 +316,17 @@ impl ZooKeeperEngine {
         (child, czxid): &MadeChild,
         listing: &Listing,
     ) -> Carried<Option<Granted>> {
-        let (live, node, request, sent) = (asked.live, &asked.node, asked.request, asked.sent);
+        let (live, node, request) = (asked.live, &asked.node, asked.request);
         let ends = self.clock.now() + request.lease;
-        {
+        let allowed = {
             let mut requests = self.own.lock();
-            let is_there = match requests.same(node, child) {
+            match requests.same(node, child) {
                 Some(own) => {
                     if own.standing.is_place() {
                         self.signal(live, node, child);
                     }
                     own.standing = own.standing.held_until(ends);
-                    true
+                    own.standing.end()
                 }
                 None => {
                     // Whoever is behind may have listed them before this held.
@@ -335,13 +334,13 @@ impl ZooKeeperEngine {
                         self.signal(live, node, child);
                     }
                     let details = OwnDetails::new(live.session, *czxid);
-                    requests.put(node, child.clone(), OwnStanding::Holds(ends), details)
+                    if !requests.put(node, child.clone(), OwnStanding::Holds(ends), details) {
+                        return Ok(None);
+                    }
+                    Some(ends)
                 }
-            };
-            if !is_there {
-                return Ok(None);
             }
-        }
+        };
         self.ends.notify_one();
         let mut granted = Granted::new(None, 0);
         if request.tokens > 0 {
@@ -353,8 +352,7 @@ impl ZooKeeperEngine {
             };
             (granted.token, granted.reserved) = (Some(first), reserved);
         }
-        let until = live.trusted_until();
-        granted.until = (until < sent + trusted(request.lease)).then_some(until);
+        granted.until = live.trusted_before(allowed);
         Ok(Some(granted))
     }
 }

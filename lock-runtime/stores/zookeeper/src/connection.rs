@@ -112,6 +112,13 @@ impl Live {
     pub(crate) fn trusted_until(&self) -> Instant {
         self.trust.lock().until()
     }
+
+    /// The same, if a hold may go on for longer here. That may have been allowed by an earlier
+    /// request, when the session had more time: so the lease of this one does not count alone.
+    pub(crate) fn trusted_before(&self, ends: Option<Instant>) -> Option<Instant> {
+        let until = self.trusted_until();
+        ends.is_some_and(|ends| until < ends).then_some(until)
+    }
 }
 
 impl LiveConnection for Live {

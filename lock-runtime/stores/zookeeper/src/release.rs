@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
-use lock_store::timing::trusted;
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Owner, Permits, Release, Released, Renewal, Renewed,
 };
@@ -68,7 +67,6 @@ impl EngineHolds for ZooKeeperEngine {
     /// One round trip: a majority writes something first, and then the server looks for each child.
     async fn renew(&self, on: &Attempt<'_, Self>, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
         let live = on.live;
-        let asked = self.clock.now();
         let written = live.send(wire::empty_write());
         let look = |renewal: &Renewal| {
             let node = self.node(&renewal.claim.key);
@@ -85,12 +83,12 @@ impl EngineHolds for ZooKeeperEngine {
                 continue;
             };
             renewed.push(match sent.reply().await {
-                Ok(_) => self.prolong(live, &node, &child, renewal, asked),
+                Ok(_) => self.prolong(live, &node, &child, renewal),
                 Err(Fault::Refused(code::NO_NODE)) => {
                     let listing = self.list(live, &node).await?;
                     let renamed = self.renamed(live, &node, &listing, &renewal.claim, &child);
                     match renamed.await? {
-                        Some(child) => self.prolong(live, &node, &child, renewal, asked),
+                        Some(child) => self.prolong(live, &node, &child, renewal),
                         None => Renewed::Gone,
                     }
                 }
@@ -276,20 +274,20 @@ impl ZooKeeperEngine {
         node: &KeyNode,
         child: &Child,
         renewal: &Renewal,
-        asked: Instant,
     ) -> Renewed {
         let now = self.clock.now();
-        let ends = now + renewal.lease;
-        let mut requests = self.own.lock();
-        if requests.prolong(node, child, now, ends).is_none() {
-            return Renewed::Gone;
-        }
-        drop(requests);
+        let allowed = {
+            let mut requests = self.own.lock();
+            let own = requests.prolong(node, child, now, now + renewal.lease);
+            let Some(own) = own else {
+                return Renewed::Gone;
+            };
+            own.standing.end()
+        };
         self.ends.notify_one();
-        let until = live.trusted_until();
-        match until < asked + trusted(renewal.lease) {
-            true => Renewed::Until(until),
-            false => Renewed::Renewed,
+        match live.trusted_before(allowed) {
+            Some(until) => Renewed::Until(until),
+            None => Renewed::Renewed,
         }
     }
 
