@@ -9,6 +9,7 @@ pub(crate) mod code {
     /// Of the parts of a transaction behind the one that failed.
     pub(crate) const ROLLED_BACK: i32 = -2;
     pub(crate) const UNIMPLEMENTED: i32 = -6;
+    pub(crate) const BAD_ARGUMENTS: i32 = -8;
     pub(crate) const NO_NODE: i32 = -101;
     pub(crate) const NO_AUTH: i32 = -102;
     pub(crate) const BAD_VERSION: i32 = -103;
@@ -16,11 +17,33 @@ pub(crate) mod code {
     pub(crate) const EPHEMERAL_PARENT: i32 = -108;
     pub(crate) const NOT_EMPTY: i32 = -111;
     pub(crate) const EXPIRED: i32 = -112;
+    pub(crate) const INVALID_ACL: i32 = -114;
     pub(crate) const AUTH_FAILED: i32 = -115;
     pub(crate) const MOVED: i32 = -118;
     pub(crate) const NOT_READ_ONLY: i32 = -119;
     pub(crate) const QUOTA: i32 = -125;
     pub(crate) const THROTTLED: i32 = -127;
+
+    /// What a server says before it carries a request out. After that, whatever goes wrong has
+    /// another number, such as `MarshallingError`, and what was made stays.
+    const BEFOREHAND: [i32; 11] = [
+        BAD_ARGUMENTS,
+        NO_NODE,
+        NO_AUTH,
+        BAD_VERSION,
+        EPHEMERAL_PARENT,
+        NODE_EXISTS,
+        NOT_EMPTY,
+        INVALID_ACL,
+        NOT_READ_ONLY,
+        QUOTA,
+        THROTTLED,
+    ];
+
+    /// Whether a request that was refused so has done nothing.
+    pub(crate) fn is_beforehand(code: i32) -> bool {
+        BEFOREHAND.contains(&code)
+    }
 }
 
 // What to do about each.

@@ -43,6 +43,12 @@ impl GivenUp {
         progress.made = progress.made.saturating_sub(1);
     }
 
+    fn note_reply(&self, reply: &Result<NodeReply, Fault>) {
+        if matches!(reply, Err(Fault::Refused(code)) if code::is_beforehand(*code)) {
+            self.note_refused();
+        }
+    }
+
     /// Notes that the end of this child is sent. True if an earlier attempt has sent it.
     pub(crate) fn note_end(&self, path: String) -> bool {
         !self.0.lock().ends.insert(path)
@@ -85,10 +91,31 @@ pub(crate) struct MakingRequest {
 impl MakingRequest {
     pub(crate) async fn reply(self) -> Result<NodeReply, Fault> {
         let reply = self.sent.reply().await;
-        // An old server refuses all that is pending, whatever it has done of it.
-        if matches!(&reply, Err(Fault::Refused(code)) if *code != code::UNIMPLEMENTED) {
-            self.progress.note_refused();
-        }
+        self.progress.note_reply(&reply);
         reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_is_refused_beforehand_has_made_nothing() {
+        let marshalling = -5;
+        for (code, may_have_made) in [
+            (code::NO_AUTH, false),
+            (code::NO_NODE, false),
+            (code::QUOTA, false),
+            (marshalling, true),
+            // An old server refuses all that is pending, whatever it has done of it.
+            (code::UNIMPLEMENTED, true),
+            (i32::MIN, true),
+        ] {
+            let progress = GivenUp::default();
+            progress.note_found();
+            progress.note_reply(&Err(Fault::Refused(code)));
+            assert_eq!(progress.may_have_made(), may_have_made, "{code}");
+        }
     }
 }
