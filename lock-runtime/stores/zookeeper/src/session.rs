@@ -61,7 +61,8 @@ impl Session {
     pub(crate) async fn run(self: Arc<Self>) {
         let mut wanted = Wanted::new(0);
         let mut failures = 0;
-        // When the session is over at the latest, if it is not taken over.
+        // When the session is over at the latest, if it is not taken over, whatever a new leader
+        // goes back to.
         let clock = self.connecting.clock();
         let mut ends = clock.now();
         while let Some(dialed) = self
@@ -94,7 +95,7 @@ impl Session {
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
             let (live, error) = self.run_until_lost(dialed, wanted.trust.take()).await;
-            ends = clock.now() + live.timeout;
+            ends = clock.now() + live.trust.lock().longest_timeout();
             wanted.trust = Some(Arc::clone(&live.trust));
             wanted.seen = self.seen.load(Ordering::Relaxed);
             // A server that is too old stays so. The others have to be as new, so all wait.

@@ -46,6 +46,8 @@ pub(crate) type SharedTrust = Arc<Mutex<SessionTrust>>;
 pub(crate) struct SessionTrust {
     /// The shortest that was granted.
     timeout: Duration,
+    /// The longest that was granted.
+    longest: Duration,
     tick: Option<Duration>,
     answered: VecDeque<AnsweredRequest>,
     until: Instant,
@@ -59,6 +61,7 @@ impl SessionTrust {
     pub(crate) fn begin(sent: Instant, timeout: Duration, tick: Option<Duration>) -> Self {
         Self {
             timeout,
+            longest: timeout,
             tick,
             answered: VecDeque::new(),
             until: sent + trusted(timeout),
@@ -69,6 +72,7 @@ impl SessionTrust {
     /// than before, the session may end sooner, and is trusted for less.
     pub(crate) fn grant(&mut self, sent: Instant, timeout: Duration) {
         self.timeout = self.timeout.min(timeout);
+        self.longest = self.longest.max(timeout);
         self.until = self.until.min(sent + trusted(self.timeout));
     }
 
@@ -85,6 +89,11 @@ impl SessionTrust {
     /// The shortest timeout that was granted.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// The longest timeout that was granted. A new leader may go back to it.
+    pub(crate) fn longest_timeout(&self) -> Duration {
+        self.longest
     }
 
     /// In this time, the leader has heard of a request.
@@ -210,6 +219,8 @@ mod tests {
         let (sent, now) = (start + SECOND, start + 2 * SECOND);
         trust.grant(sent, short);
         assert_eq!(trust.until(), sent + trusted(short));
+        // For that long, it may be there all the same.
+        assert_eq!(trust.longest_timeout(), TIMEOUT);
         trust.take_over(sent, now);
         trust.prove(now);
         assert_eq!(trust.until(), sent + trusted(short));
