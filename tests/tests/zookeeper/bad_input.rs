@@ -334,6 +334,18 @@ async fn health_tells_of_an_ensemble_of_one_and_of_sessions_longer_than_asked() 
 }
 
 #[tokio::test]
+async fn health_tells_of_a_session_that_is_shorter_than_asked_and_of_no_other() {
+    let servers = ZooKeeperEnsemble::one().await;
+    for (asked, is_told) in [(121, true), (120, false)] {
+        let url = servers.url(&format!("?session={asked}s"));
+        let health = client(&url).await.health().await.unwrap();
+        let mut findings = health.servers.iter().flat_map(|server| &server.findings);
+        let tells = findings.any(|finding| finding.to_string().contains("lasts 120s at most"));
+        assert_eq!(tells, is_told, "{asked}: {health:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_tick_that_is_shorter_than_that_of_the_servers_is_told_and_no_other() {
     let servers = ZooKeeperEnsemble::one().await;
     for (tick, is_told) in [(499, true), (500, false), (800, false)] {

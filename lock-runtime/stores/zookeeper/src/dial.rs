@@ -125,7 +125,16 @@ impl Dialer {
         // It has that, whatever becomes of this attempt.
         let trust = wanted.trust.as_ref();
         if let Some(trust) = trust.filter(|_| connected.session != 0) {
-            trust.lock().grant(sent, connected.timeout);
+            let shortened = trust.lock().grant(sent, connected.timeout);
+            if let Some(before) = shortened {
+                tracing::warn!(
+                    server,
+                    ?before,
+                    granted = ?connected.timeout,
+                    "a server has shortened the client's session, so its holds are trusted for \
+                     less; set `maxSessionTimeout` of all members to the URL's `session` or more"
+                );
+            }
         }
         let mut dialed = DialedSession {
             read,

@@ -45,6 +45,15 @@ impl EngineServers for ZooKeeperEngine {
                  `minSessionTimeout`"
             ));
         }
+        // Another member may have granted less than this one.
+        let shortest = live.trust.lock().timeout();
+        if shortest < asked {
+            findings.push(format!(
+                "its session lasts {shortest:?} at most, and the URL asks for {asked:?}: holds are \
+                 lost sooner if the servers do not answer; set `maxSessionTimeout` of all members \
+                 to {asked:?} or more, or ask for no more than they allow with `session`"
+            ));
+        }
         if let Some(tick) = self.settings.tick
             && let Some(shortest) = self.shortest_session().await
             && shortest > 2 * tick

@@ -69,11 +69,14 @@ impl SessionTrust {
     }
 
     /// A server has granted this timeout to the session. It was asked at `sent`. If that is less
-    /// than before, the session may end sooner, and is trusted for less.
-    pub(crate) fn grant(&mut self, sent: Instant, timeout: Duration) {
-        self.timeout = self.timeout.min(timeout);
+    /// than before, the session may end sooner, and is trusted for less. Then this returns the
+    /// shortest timeout before.
+    pub(crate) fn grant(&mut self, sent: Instant, timeout: Duration) -> Option<Duration> {
+        let before = self.timeout;
+        self.timeout = before.min(timeout);
         self.longest = self.longest.max(timeout);
         self.until = self.until.min(sent + trusted(self.timeout));
+        (timeout < before).then_some(before)
     }
 
     /// A server has taken the session over to the connection that there is `now`. It was asked to
@@ -202,7 +205,7 @@ mod tests {
         let before = start + 3 * SECOND;
         let (sent, now) = (start + SECOND, start + 2 * SECOND);
         let mut trust = SessionTrust::begin(before - trusted(TIMEOUT), TIMEOUT, Some(TICK));
-        trust.grant(sent, TIMEOUT);
+        assert_eq!(trust.grant(sent, TIMEOUT), None);
         trust.take_over(sent, now);
         trust.answer(now, now);
         assert_eq!(trust.until(), before);
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(trust.until(), start + trusted(TIMEOUT));
         // The leader counts the new time from the taking over.
         let (sent, now) = (start + SECOND, start + 2 * SECOND);
-        trust.grant(sent, short);
+        assert_eq!(trust.grant(sent, short), Some(TIMEOUT));
         assert_eq!(trust.until(), sent + trusted(short));
         // For that long, it may be there all the same.
         assert_eq!(trust.longest_timeout(), TIMEOUT);
@@ -226,7 +229,7 @@ mod tests {
         assert_eq!(trust.until(), sent + trusted(short));
         // A new leader has the shorter one of the session's beginning, or others in its place.
         let (sent, now) = (start + 3 * SECOND, start + 4 * SECOND);
-        trust.grant(sent, TIMEOUT);
+        assert_eq!(trust.grant(sent, TIMEOUT), None);
         trust.take_over(sent, now);
         trust.prove(now);
         assert_eq!(trust.until(), sent + trusted(short));
