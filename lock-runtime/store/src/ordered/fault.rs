@@ -21,8 +21,8 @@ pub trait LiveConnection {
 pub enum OperationFault<R> {
     /// The connection has ended, or the session. What was sent may have been carried out.
     Lost(StoreError),
-    /// The server's word for it. It was not carried out, unless the server refused an older request
-    /// of the connection that it does not know, and with it all behind it.
+    /// The server's word for it. Whether it was carried out all the same is the engine's to tell
+    /// from that word: some are said after it, or of all that was under way.
     Refused(R),
     /// The server's answer can't be read.
     Unreadable,

@@ -37,7 +37,7 @@ impl Status {
     }
 
     /// The same, or it was carried out although it was refused: a member whose space ends with a
-    /// transaction says so of that one.
+    /// transaction, or with the grant of a lease, says so of that one.
     pub(crate) fn may_be_carried_out(&self) -> bool {
         self.is_unclear() || self.code == code::EXHAUSTED
     }

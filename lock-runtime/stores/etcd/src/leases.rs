@@ -13,6 +13,7 @@ use std::time::Duration;
 use lock_store::timing::drift_margin;
 use lock_store::{Instant, Mutex, Owner};
 
+use crate::grpc::Status;
 use crate::trust::LeaseTrust;
 
 /// How much longer a lease is than the holds on it, at least: more than the time between two
@@ -93,6 +94,13 @@ impl ClientLeases {
     /// It is known what has become of it.
     pub(crate) fn note_answer(&self, used: LeaseUse) {
         self.asked.lock().remove(&used);
+    }
+
+    /// It was refused. Of one that may be there all the same, nothing is known.
+    pub(crate) fn note_refusal(&self, used: LeaseUse, status: &Status) {
+        if !status.may_be_carried_out() {
+            self.note_answer(used);
+        }
     }
 
     /// A lease that was granted. It was asked for at `sent`.
@@ -211,6 +219,7 @@ impl ClientLeases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grpc::code;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -257,6 +266,24 @@ mod tests {
         assert_eq!(leases.all().len(), 2);
         leases.note_answer(LeaseUse::Holds(34));
         assert_ne!(leases.ask_for(LeaseUse::Holds(34), now).id, first.id);
+    }
+
+    /// A member whose space ends with a grant says so, and has granted it.
+    #[test]
+    fn a_lease_that_may_be_there_although_it_was_refused_is_asked_for_by_the_same_number() {
+        for (code, is_same) in [
+            (code::EXHAUSTED, true),
+            (code::UNAVAILABLE, true),
+            (code::DENIED, false),
+        ] {
+            let (leases, now) = (ClientLeases::default(), Instant::now());
+            let first = leases.ask_for(LeaseUse::Session, now);
+            let message = String::new();
+            leases.note_refusal(LeaseUse::Session, &Status { code, message });
+            let again = leases.ask_for(LeaseUse::Session, now);
+            assert_eq!(again.id == first.id, is_same, "{code}");
+            assert_eq!(again.is_repeated, is_same, "{code}");
+        }
     }
 
     #[test]

@@ -185,8 +185,8 @@ impl Session {
                 (asked.first_sent, grant.seconds)
             }
             Err(error) => {
-                if matches!(&error, CallError::Status(status) if !status.is_unclear()) {
-                    self.leases.note_answer(LeaseUse::Session);
+                if let CallError::Status(status) = &error {
+                    self.leases.note_refusal(LeaseUse::Session, status);
                 }
                 return Err(error_of(error, server));
             }

@@ -171,8 +171,8 @@ impl EtcdEngine {
                 Ok((asked.first_sent, Duration::from_secs(seconds)))
             }
             Err(fault) => {
-                if matches!(fault, Fault::Refused(_)) {
-                    self.session.leases.note_answer(used);
+                if let Fault::Refused(status) = &fault {
+                    self.session.leases.note_refusal(used, status);
                 }
                 Err(fault)
             }
