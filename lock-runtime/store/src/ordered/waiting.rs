@@ -83,6 +83,7 @@ fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
     clock.clone().spawn(async move {
         let connection = me.connecting().live_now();
         let mut failures = 0;
+        let mut was_told = false;
         while let Some(live) = me.connecting().live_now() {
             if connection.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &live)) {
                 return;
@@ -96,9 +97,10 @@ fn mind_mailbox<E: EngineMail>(me: &Arc<E>, is_new: bool) {
             };
             failures += 1;
             let error = E::refusal(Some(why), me.connecting().server());
-            if error.kind().is_transient() || failures > 1 {
+            if error.kind().is_transient() || was_told {
                 tracing::debug!(%error, "messages of other clients can't be read now");
             } else {
+                was_told = true;
                 tracing::warn!(
                     %error,
                     "messages of other clients can't be read: errors elsewhere do not name this \
