@@ -88,12 +88,12 @@ const SHARED: [(&str, &[&str]); 2] = [
     (
         "the two engines that decide by the order of requests have the same rooms",
         &[
+            "AttemptsProgress",
             "Carried",
             "Child",
             "ChildPlace",
             "Dialer",
             "Fault",
-            "GivenUp",
             "Listing",
             "Live",
             "Own",

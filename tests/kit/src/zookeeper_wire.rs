@@ -82,6 +82,14 @@ fn text(body: &mut Vec<u8>, text: &[u8]) {
     body.extend(text);
 }
 
+/// Rights, a scheme, and who of it has them.
+fn put_acl(body: &mut Vec<u8>, (rights, scheme, user): (i32, &str, &str)) {
+    body.extend(1_i32.to_be_bytes());
+    body.extend(rights.to_be_bytes());
+    text(body, scheme.as_bytes());
+    text(body, user.as_bytes());
+}
+
 fn int(body: &[u8], at: usize) -> i32 {
     let bytes = body[at..at + 4].try_into().expect("four bytes");
     i32::from_be_bytes(bytes)
@@ -149,15 +157,36 @@ impl ZooKeeperSession {
         self.create_with(path, b"", (15, "auth", "")).await
     }
 
+    /// Makes a node without data that stays, at which all may do no more than these `rights`: 1 to
+    /// read, 2 to write, 4 to create, 8 to delete, 16 to change that.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn create_for_all(&mut self, path: &str, rights: i32) {
+        let error = self
+            .create_with(path, b"", (rights, "world", "anyone"))
+            .await;
+        assert_eq!(error, 0, "{path}");
+    }
+
+    /// From now on, all may do this at a node.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn allow_all(&mut self, path: &str, rights: i32) {
+        let mut body = Vec::new();
+        text(&mut body, path.as_bytes());
+        put_acl(&mut body, (rights, "world", "anyone"));
+        body.extend((-1_i32).to_be_bytes());
+        let error = self.ask(7, &body).await.expect("it answers").0;
+        assert_eq!(error, 0, "{path}");
+    }
+
     async fn create_with(&mut self, path: &str, data: &[u8], acl: (i32, &str, &str)) -> i32 {
-        let (rights, scheme, user) = acl;
         let mut body = Vec::new();
         text(&mut body, path.as_bytes());
         text(&mut body, data);
-        body.extend(1_i32.to_be_bytes());
-        body.extend(rights.to_be_bytes());
-        text(&mut body, scheme.as_bytes());
-        text(&mut body, user.as_bytes());
+        put_acl(&mut body, acl);
         body.extend(0_i32.to_be_bytes());
         self.ask(1, &body).await.expect("it answers").0
     }

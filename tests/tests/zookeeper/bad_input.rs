@@ -315,6 +315,28 @@ async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_i
     }
 }
 
+/// The child is there, and the list of all children is refused.
+#[tokio::test]
+async fn what_was_made_before_a_refusal_is_undone_as_soon_as_rights_allow_it() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url("")).await;
+    client.lock("other").run(async {}).await.unwrap();
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let create_and_administer = 4 | 16;
+    session.create_for_all(&path, create_and_administer).await;
+    let refused = client.lock("k").try_acquire().await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("NoAuth"), "{refused}");
+    eventually("it is undone", async || client.stats().undoing > 0).await;
+    session.allow_all(&path, 31).await;
+    eventually("nothing is left", async || {
+        session.children(&path).await.is_empty()
+    })
+    .await;
+    eventually("it was undone", async || client.stats().undoing == 0).await;
+    client.lock("k").run(async {}).await.unwrap();
+}
+
 #[tokio::test]
 async fn health_tells_of_an_ensemble_of_one_and_of_sessions_longer_than_asked() {
     let servers = ZooKeeperEnsemble::one().await;

@@ -13,8 +13,8 @@ use lock_store::{Acquire, Acquired, Granted, Instant, Queue};
 use crate::base::TokenSource;
 use crate::connection::{Live, OwnerFlight};
 use crate::errors::Fault;
-use crate::given_up::GivenUp;
 use crate::names::{self, Child};
+use crate::progress::AttemptsProgress;
 use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, base_of, reads_with_base};
 use crate::wire;
@@ -26,7 +26,7 @@ const TRIES: u32 = 4;
 pub(crate) struct AskingRequest<'r> {
     pub(crate) node: KeyNode,
     pub(crate) request: &'r Acquire,
-    pub(crate) progress: &'r GivenUp,
+    pub(crate) progress: &'r AttemptsProgress,
     pub(crate) flight: Arc<OwnerFlight>,
     pub(crate) sent: Instant,
 }
@@ -57,7 +57,7 @@ impl EtcdEngine {
         // Who waits asks each second. A reading costs the servers less.
         let is_known = self.own.lock().get(node, owner).is_some();
         if is_known {
-            progress.note_found();
+            progress.note_may_have_made();
             let listing = self.list(live, node).await?;
             if listing
                 .claimed(owner, request.claim.permits)
@@ -76,7 +76,7 @@ impl EtcdEngine {
         }
         let permits = request.claim.permits;
         if listing.claimed(owner, permits).next().is_some() {
-            progress.note_found();
+            progress.note_may_have_made();
             return self.decide(live, asking, listing, true).await;
         }
         self.own.lock().remove(node, owner);

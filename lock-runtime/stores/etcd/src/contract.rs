@@ -11,9 +11,9 @@ use lock_store::{
 use crate::base::TokenSource;
 use crate::connection::Live;
 use crate::errors::{of_status, strange};
-use crate::given_up::GivenUp;
 use crate::grpc::Status;
 use crate::names::{self, Child};
+use crate::progress::AttemptsProgress;
 use crate::rank::{Listing, OwnDetails};
 use crate::store::{Carried, EtcdEngine, reads_with_base, revoke};
 use crate::together::MOST;
@@ -27,7 +27,7 @@ impl OrderedEngine for EtcdEngine {
     type Child = Child;
     type Details = OwnDetails;
     type Read = TokenSource;
-    type Progress = GivenUp;
+    type Progress = AttemptsProgress;
 
     fn connecting(&self) -> &Connecting<Live> {
         &self.session.connecting

@@ -52,7 +52,7 @@ impl EtcdEngine {
                 Err(refused) => return Ok(refused),
             };
             if children.iter().any(Option::is_some) {
-                progress.note_found();
+                progress.note_may_have_made();
             }
             let own: Option<Vec<Child>> = children.iter().cloned().collect();
             if let Some(own) = own {

@@ -56,7 +56,7 @@ impl ZooKeeperEngine {
         // An earlier attempt may have made a child, and its reply was lost.
         let is_first = known.is_none() && !progress.may_have_made();
         if known.is_some() {
-            progress.note_found();
+            progress.note_may_have_made();
         }
         if is_first && self.is_likely_free(node, request, asked.sent) {
             let (child, listing) = self.create(on, node, request).await?;
@@ -80,7 +80,7 @@ impl ZooKeeperEngine {
         }
         let found = self.find(live, node, &listing, owner, request.claim.permits);
         if let Some((child, stat)) = found.await? {
-            progress.note_found();
+            progress.note_may_have_made();
             let child = (child, Some(stat.czxid));
             return self.decide(asked, child, listing, true).await;
         }
@@ -137,24 +137,21 @@ impl ZooKeeperEngine {
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
                 let made = progress.send(live, both)?;
                 let listed = live.send(wire::children(&node.path, false));
-                match made.reply().await?.read(wire::parts)?.pop() {
+                match made.parts().await?.pop() {
                     Some(wire::MultiPart::Created(path)) => {
                         self.own.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
                         (path, None, listing)
                     }
                     // It had ended.
-                    _ => {
-                        progress.note_refused();
-                        self.create_alone(on, node, create).await?
-                    }
+                    _ => self.create_alone(on, node, create).await?,
                 }
             }
         };
         let (path, czxid, listing) = made;
         let name = path.rsplit('/').next().unwrap_or_default();
         let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
-        if progress.is_so() {
+        if progress.is_given_up() {
             self.delete(live, &path).await?;
             return Err(Fault::GivenUp);
         }

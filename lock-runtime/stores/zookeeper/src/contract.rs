@@ -11,9 +11,9 @@ use lock_store::{
 
 use crate::connection::Live;
 use crate::errors::of_code;
-use crate::given_up::GivenUp;
 use crate::names::{self, Child, NodeLayout};
 use crate::own_children::OwnDetails;
+use crate::progress::AttemptsProgress;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, Stat};
@@ -27,7 +27,7 @@ impl OrderedEngine for ZooKeeperEngine {
     type Child = Child;
     type Details = OwnDetails;
     type Read = Option<Stat>;
-    type Progress = GivenUp;
+    type Progress = AttemptsProgress;
 
     fn connecting(&self) -> &Connecting<Live> {
         &self.session.connecting

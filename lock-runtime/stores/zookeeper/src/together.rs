@@ -48,7 +48,7 @@ impl ZooKeeperEngine {
             wish.child = found.await?.map(|(child, stat)| (child, Some(stat.czxid)));
         }
         if wishes.iter().any(|wish| wish.child.is_some()) {
-            on.progress.note_found();
+            on.progress.note_may_have_made();
         }
         if let Some(refused) = refused(&wishes, &listings) {
             return self.undo_all(live, &wishes, refused).await;
@@ -112,14 +112,7 @@ impl ZooKeeperEngine {
             }
             let made = progress.send(live, wire::multi(&creates))?;
             let listings = self.list_all(live, wishes).await;
-            let parts = made.reply().await?.read(wire::parts)?;
-            // All of it, or nothing.
-            if parts
-                .iter()
-                .any(|part| matches!(part, MultiPart::Failed(_)))
-            {
-                progress.note_refused();
-            }
+            let parts = made.parts().await?;
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
             let mut is_done = true;
             for (wish, part) in missing.zip(parts) {

@@ -12,11 +12,12 @@ use lock_store::ordered::OperationProgress;
 
 use crate::connection::{Live, NodeReply, SentRequest};
 use crate::errors::{Fault, code};
-use crate::wire::NodeRequest;
+use crate::wire::{self, MultiPart, NodeRequest};
 
-/// Whether the caller of an operation has given it up.
+/// What the attempts of one operation have in common: whether its caller has given it up, and what
+/// may be at the servers of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GivenUp(Arc<Mutex<SentSoFar>>);
+pub(crate) struct AttemptsProgress(Arc<Mutex<SentSoFar>>);
 
 #[derive(Debug, Default)]
 struct SentSoFar {
@@ -27,18 +28,18 @@ struct SentSoFar {
     ends: HashSet<String>,
 }
 
-impl GivenUp {
-    pub(crate) fn is_so(&self) -> bool {
+impl AttemptsProgress {
+    pub(crate) fn is_given_up(&self) -> bool {
         self.0.lock().is_given_up
     }
 
-    /// Something of the operation is there.
-    pub(crate) fn note_found(&self) {
+    /// Something of the operation is there, or may be.
+    pub(crate) fn note_may_have_made(&self) {
         self.0.lock().made += 1;
     }
 
     /// A request that was sent to make something has made nothing.
-    pub(crate) fn note_refused(&self) {
+    fn note_refused(&self) {
         let mut progress = self.0.lock();
         progress.made = progress.made.saturating_sub(1);
     }
@@ -71,7 +72,7 @@ impl GivenUp {
     }
 }
 
-impl OperationProgress for GivenUp {
+impl OperationProgress for AttemptsProgress {
     fn give_up(&self) {
         self.0.lock().is_given_up = true;
     }
@@ -85,7 +86,7 @@ impl OperationProgress for GivenUp {
 #[derive(Debug)]
 pub(crate) struct MakingRequest {
     sent: SentRequest,
-    progress: GivenUp,
+    progress: AttemptsProgress,
 }
 
 impl MakingRequest {
@@ -93,6 +94,17 @@ impl MakingRequest {
         let reply = self.sent.reply().await;
         self.progress.note_reply(&reply);
         reply
+    }
+
+    /// What a transaction has made. All of it was carried out, or nothing.
+    pub(crate) async fn parts(self) -> Result<Vec<MultiPart>, Fault> {
+        let progress = self.progress.clone();
+        let parts = self.reply().await?.read(wire::parts)?;
+        let is_failed = |part: &MultiPart| matches!(part, MultiPart::Failed(_));
+        if parts.iter().any(is_failed) {
+            progress.note_refused();
+        }
+        Ok(parts)
     }
 }
 
@@ -112,8 +124,8 @@ mod tests {
             (code::UNIMPLEMENTED, true),
             (i32::MIN, true),
         ] {
-            let progress = GivenUp::default();
-            progress.note_found();
+            let progress = AttemptsProgress::default();
+            progress.note_may_have_made();
             progress.note_reply(&Err(Fault::Refused(code)));
             assert_eq!(progress.may_have_made(), may_have_made, "{code}");
         }

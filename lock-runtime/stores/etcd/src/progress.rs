@@ -14,9 +14,10 @@ use crate::connection::{Live, OwnerFlight, TxnOutcome};
 use crate::errors::Fault;
 use crate::store::Carried;
 
-/// Whether the caller of an operation has given it up.
+/// What the attempts of one operation have in common: whether its caller has given it up, and what
+/// may be at the servers of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GivenUp(Arc<AcquireProgress>);
+pub(crate) struct AttemptsProgress(Arc<AcquireProgress>);
 
 #[derive(Debug, Default)]
 struct AcquireProgress {
@@ -25,7 +26,7 @@ struct AcquireProgress {
     made: AtomicU32,
 }
 
-impl GivenUp {
+impl AttemptsProgress {
     /// Begins what an operation does for these owners, unless nobody wants it any more.
     pub(crate) async fn begin(
         &self,
@@ -39,8 +40,8 @@ impl GivenUp {
         }
     }
 
-    /// Something of the operation is there.
-    pub(crate) fn note_found(&self) {
+    /// Something of the operation is there, or may be.
+    pub(crate) fn note_may_have_made(&self) {
         self.0.made.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -49,7 +50,7 @@ impl GivenUp {
         &self,
         txn: impl Future<Output = Carried<TxnOutcome>>,
     ) -> Carried<TxnOutcome> {
-        self.note_found();
+        self.note_may_have_made();
         let outcome = txn.await;
         let has_made_nothing = match &outcome {
             Ok(outcome) => !outcome.succeeded,
@@ -63,7 +64,7 @@ impl GivenUp {
     }
 }
 
-impl OperationProgress for GivenUp {
+impl OperationProgress for AttemptsProgress {
     fn give_up(&self) {
         self.0.is_given_up.store(true, Ordering::Release);
     }
