@@ -69,9 +69,16 @@ async fn whoever_waits_behind_the_first_still_hears_of_its_turn() {
         ends[0].1
     };
     let held = other.lock("k").fair().acquire().await.unwrap();
-    let waiting: Vec<_> = (1..=6)
-        .map(|_| tokio::spawn(ours.lock("k").fair().acquire()))
-        .collect();
+    // In this order.
+    let mut waiting = Vec::new();
+    for place in 1..=6 {
+        waiting.push(tokio::spawn(ours.lock("k").fair().acquire()));
+        eventually("it has its place", async || {
+            let places: usize = server.query(&["LLEN", "redisson_lock_queue:{k}"]).await;
+            places == place
+        })
+        .await;
+    }
     eventually("they listen, and the holder no longer", async || {
         channels().await == 6
     })
