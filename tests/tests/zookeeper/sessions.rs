@@ -81,6 +81,20 @@ async fn lasts_to_its_end(guard: &Guard, began: Instant, lease: Duration, what: 
     assert!(lasted >= least, "{what}: {lasted:?}");
 }
 
+/// Releases a lock when the next request waits for it. What that gets, and since when.
+async fn hand_over(
+    servers: &ZooKeeperEnsemble,
+    before: Guard,
+    next: impl Future<Output = Result<Guard, LockError>> + Send + 'static,
+) -> (Guard, Instant) {
+    let next = tokio::spawn(next);
+    let key = before.key().as_str();
+    eventually("it waits", async || children(servers, key).await == 2).await;
+    let began = Instant::now();
+    before.release().await.unwrap();
+    (next.await.unwrap().unwrap(), began)
+}
+
 /// By a request, an extension, a hand-over, and of several keys at once and one after the other.
 #[tokio::test]
 async fn a_fixed_lease_that_outlives_the_trust_in_its_session_lasts_to_its_end() {
@@ -104,27 +118,15 @@ async fn a_fixed_lease_that_outlives_the_trust_in_its_session_lasts_to_its_end()
     };
     let handed_over = async || {
         let before = other.lock("handed-over").acquire().await.unwrap();
-        let waiter = tokio::spawn(one.lock("handed-over").lease(lease).acquire());
-        eventually("it waits", async || {
-            children(&servers, "handed-over").await == 2
-        })
-        .await;
-        let began = Instant::now();
-        before.release().await.unwrap();
-        let guard = waiter.await.unwrap().unwrap();
+        let next = one.lock("handed-over").lease(lease).acquire();
+        let (guard, began) = hand_over(&servers, before, next).await;
         lasts_to_its_end(&guard, began, lease, "handed-over").await;
     };
     let several = async || {
-        let busy = other.lock("several-1").acquire().await.unwrap();
+        let before = other.lock("several-1").acquire().await.unwrap();
         let keys = ["several-1", "several-2"];
-        let waiter = tokio::spawn(one.multi_lock(keys).lease(lease).acquire());
-        eventually("it waits", async || {
-            children(&servers, "several-1").await == 2
-        })
-        .await;
-        let began = Instant::now();
-        busy.release().await.unwrap();
-        let guard = waiter.await.unwrap().unwrap();
+        let next = one.multi_lock(keys).lease(lease).acquire();
+        let (guard, began) = hand_over(&servers, before, next).await;
         lasts_to_its_end(&guard, began, lease, "several").await;
         let began = Instant::now();
         let guard = one.multi_lock(keys).lease(lease).acquire().await.unwrap();
