@@ -72,6 +72,7 @@ pub const ZOOKEEPER: Engine =
 pub const ZOOKEEPERS: Engine = Engine::new("zookeepers", || {
     Box::pin(ZooKeeperEnsemble::three_under_test())
 })
+.at_once(2)
 .that_can(of_zookeeper)
 .that_fails();
 
@@ -82,6 +83,7 @@ pub const ETCD: Engine = Engine::new("etcd", || Box::pin(EtcdCluster::one_under_
     .that_fails();
 /// A cluster of three etcd servers, and clients with the least rights.
 pub const ETCDS: Engine = Engine::new("etcds", || Box::pin(EtcdCluster::three_under_test()))
+    .at_once(2)
     .that_can(of_etcd)
     .that_fails();
 

@@ -111,13 +111,13 @@ fn work<'q>(
     options: &Options,
     waits: &Running,
 ) {
-    while let Some(turn) = queue.next() {
-        let outcome = turn.trial().run(&options.times, options.limit, waits);
+    while let Some(trial) = queue.next() {
+        let outcome = trial.run(&options.times, options.limit, waits);
         if let Some(output) = &outcome.failure {
-            println!("---- {} failed ----\n{output}", turn.trial().name());
+            println!("---- {} failed ----\n{output}", trial.name());
         }
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.push((turn.trial(), outcome));
+        done.push((trial, outcome));
     }
 }
 

@@ -26,15 +26,10 @@ impl Program {
         self.target == "conformance"
     }
 
-    /// Its tests load the machine, and promise times.
-    pub(crate) fn is_one_at_a_time(&self) -> bool {
-        self.target == "nemesis"
-    }
-
     /// If its tests began late, the end would wait for them.
     pub(crate) fn is_long(&self) -> bool {
         let long = ["drift", "simulation", "topology", "ui"];
-        self.is_whole() || self.is_one_at_a_time() || long.contains(&self.target.as_str())
+        self.is_whole() || long.contains(&self.target.as_str())
     }
 
     /// It computes, and promises no times.
