@@ -324,10 +324,17 @@ pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>)
     sent + allowed.map_or(lease, |allowed| allowed.min(lease)) / 3
 }
 
-/// When to repeat a renewal after its `failures`th failure in a row.
-pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> Instant {
+/// When to repeat a renewal of a hold after its `failures`th failure in a row: before its deadline,
+/// while there is time.
+pub(crate) fn renewal_retry_at(
+    now: Instant,
+    lease: Duration,
+    deadline: Instant,
+    failures: u32,
+) -> Instant {
     now + (lease / 20)
         .min(backoff(failures))
+        .min((deadline.saturating_duration_since(now) / 2).max(BACKOFF_MIN))
         .max(Duration::from_millis(1))
 }
 

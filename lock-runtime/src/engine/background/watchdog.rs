@@ -300,13 +300,9 @@ impl Watchdog {
     /// The deadline stays, and until then it is tried again.
     fn renew_again(&self, event: &Scheduled, now: Instant) {
         let failures = event.failures + 1;
-        let again = timing::renewal_retry_at(now, event.hold.lease, failures);
-        self.set(
-            Arc::clone(&event.hold),
-            Some(again),
-            failures,
-            Some(event.due),
-        );
+        let (hold, deadline) = (Arc::clone(&event.hold), event.hold.deadline());
+        let again = timing::renewal_retry_at(now, hold.lease, deadline, failures);
+        self.set(hold, Some(again), failures, Some(event.due));
     }
 
     fn apply_renewal(

@@ -101,8 +101,12 @@ impl Engine {
         }
         if !hold.renew {
             hold.end_at_least(sent + lease);
-            self.watchdog.watch(Arc::clone(hold), None);
         }
+        // The deadline has moved, perhaps to an earlier time. Less may have been asked for than a
+        // renewal asks for.
+        let of_lease = lease.min(hold.lease);
+        let next = (hold.renew).then(|| timing::renewal_at(sent, of_lease, until));
+        self.watchdog.watch(Arc::clone(hold), next);
         Ok(())
     }
 

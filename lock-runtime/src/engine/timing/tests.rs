@@ -249,12 +249,15 @@ fn a_hold_is_trusted_to_its_end_but_for_the_part_of_a_lease_that_is_never_truste
 #[test]
 fn a_failed_renewal_is_tried_again_after_a_twentieth_of_the_lease_at_most() {
     let now = Instant::now();
-    let again = |lease, failures| renewal_retry_at(now, lease, failures) - now;
+    let before = |left, lease, failures| renewal_retry_at(now, lease, now + left, failures) - now;
+    let again = |lease, failures| before(lease, lease, failures);
     assert_eq!(again(30_000 * MS, 1), 50 * MS);
     assert_eq!(again(30_000 * MS, 3), 200 * MS);
     assert_eq!(again(30_000 * MS, 9), 1500 * MS);
     assert_eq!(again(600 * MS, 3), 30 * MS);
     assert_eq!(again(10 * MS, 1), MS);
+    assert_eq!(before(1148 * MS, 30_000 * MS, 11), 574 * MS);
+    assert_eq!(before(MS, 30_000 * MS, 11), 50 * MS);
 }
 
 #[test]

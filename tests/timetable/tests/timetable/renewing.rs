@@ -36,6 +36,19 @@ fn renewals_that_fail_are_repeated_until_the_deadline() {
 }
 
 #[test]
+fn a_store_that_is_back_a_second_before_the_deadline_renews() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("renew", Fate::Silence);
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        ms(28_600).await;
+        store.set_usual("renew", Fate::Passes);
+        ms(120_000).await;
+        assert!(guard.is_held());
+    });
+}
+
+#[test]
 fn renewals_within_twenty_milliseconds_travel_together() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;

@@ -45,3 +45,19 @@ fn of_several_keys_that_were_had_one_by_one_the_one_that_is_trusted_least_counts
         }
     });
 }
+
+#[test]
+fn an_extension_that_is_trusted_for_less_is_renewed_in_time() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        ms(2000).await;
+        store.answer(Reply::Renew(vec![Renewed::Until(runtime_now() + of(3000))]));
+        guard.extend(of(30_000)).await.unwrap();
+        assert_eq!(guard.remaining(), of(3000));
+        store.seen();
+        ms(100_000).await;
+        assert!(guard.is_held());
+        assert_eq!(store.when("renew")[0], 3000);
+    });
+}
