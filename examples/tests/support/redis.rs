@@ -2,23 +2,25 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use lock_testkit::Port;
 
 use crate::program::PASSWORD;
 
 /// A `redis-server` of its own, with a password. It is gone at the end of the test.
 pub(crate) struct RedisServer {
     process: Child,
-    port: u16,
+    port: Port,
     folder: PathBuf,
 }
 
 impl RedisServer {
     pub(crate) fn start() -> Self {
-        let port = free_port();
+        let port = Port::free();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{port}"));
         fs::create_dir_all(&folder).unwrap();
         let process = Command::new("redis-server")
@@ -51,7 +53,7 @@ impl RedisServer {
     }
 
     fn try_ask(&self, command: &str) -> Option<String> {
-        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port.number())).ok()?;
         write!(connection, "AUTH {PASSWORD}\r\n{command}\r\nQUIT\r\n").ok()?;
         let mut replies = String::new();
         connection.read_to_string(&mut replies).ok()?;
@@ -70,9 +72,4 @@ impl Drop for RedisServer {
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }

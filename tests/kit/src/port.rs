@@ -1,6 +1,8 @@
 //! Ports of the tests' servers.
 
+use std::fmt;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// They are below the range that systems use for outgoing connections (Linux: from 32768, macOS:
@@ -9,15 +11,15 @@ const FIRST: u32 = 5_500;
 const COUNT: u32 = 26_500;
 
 /// A TCP port of the loopback interface that no other test takes while this value lives, whether in
-/// this process or another.
+/// this process or another. Its clones are the same port.
 ///
 /// Servers are started by number, and one that finds its port taken ends. Whoever then asked that
 /// port would ask the server of another test. The claim is the UDP port of the same number, which
 /// no server here uses: the system gives it to one process, and takes it back when that ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Port {
     number: u16,
-    _claim: UdpSocket,
+    _claim: Arc<UdpSocket>,
 }
 
 impl Port {
@@ -40,7 +42,7 @@ impl Port {
             {
                 return Self {
                     number,
-                    _claim: claim,
+                    _claim: Arc::new(claim),
                 };
             }
         }
@@ -51,5 +53,11 @@ impl Port {
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
     }
 }

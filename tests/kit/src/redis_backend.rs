@@ -23,7 +23,7 @@ pub enum RedisBackend {
     /// A separate `redis-server` process for this test.
     Redis(RedisServer),
     /// A master, and a replica that must confirm each hold.
-    Replicated([RedisServer; 2]),
+    Replicated(Box<[RedisServer; 2]>),
     /// A master with replicas under sentinels.
     Sentinels(SentinelGroup),
     /// Three masters with replicas.
@@ -47,7 +47,7 @@ impl RedisBackend {
     pub async fn replicated() -> Backend {
         let master = RedisServer::start().await;
         let replica = master.start_replica().await;
-        let pair = Self::Replicated([master, replica]);
+        let pair = Self::Replicated(Box::new([master, replica]));
         pair.with_documented_rights().await
     }
 
@@ -81,7 +81,7 @@ impl RedisBackend {
     fn servers(&self) -> &[RedisServer] {
         match self {
             Self::Redis(server) => std::slice::from_ref(server),
-            Self::Replicated(pair) => pair,
+            Self::Replicated(pair) => &pair[..],
             Self::Sentinels(group) => &group.servers,
             Self::Cluster(cluster) => &cluster.nodes,
             Self::Quorum(quorum) => &quorum.servers,

@@ -69,6 +69,7 @@ impl RedisServer {
 
     async fn start_with(settings: Settings) -> Self {
         let folder = temporary_folder();
+        let started = Instant::now();
         loop {
             let port = Port::free();
             match launch(&settings, port.number(), folder.path()).await {
@@ -81,7 +82,9 @@ impl RedisServer {
                     };
                 }
                 // Another process took the port after it was found free.
-                Err(log) if log.contains("Address already in use") => {}
+                Err(log)
+                    if log.contains("Address already in use")
+                        && started.elapsed() < START_LIMIT => {}
                 Err(log) => panic!("redis-server did not start; it wrote:\n{log}"),
             }
         }

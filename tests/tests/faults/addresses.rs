@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually, server_speaks_tls};
+use lock_testkit::{ChildProcess, Port, Proxy, RedisServer, eventually, server_speaks_tls};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::tls::{Certificate, free_port, has_all_slots};
+use crate::tls::{Certificate, has_all_slots};
 
 const NAME: &str = "two-addresses.test";
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
@@ -81,12 +81,14 @@ async fn a_silent_first_address_of_a_name_keeps_no_kind_of_client_from_the_secon
     }
     let certificate = Certificate::for_names(&[NAME, "127.0.0.1"]);
     let trust = format!("SSL_CERT_FILE={}", certificate.path().display());
-    let (over_tls, of_sentinel) = (free_port(), free_port());
-    let server = certificate.server(over_tls).start().await;
+    let (over_tls, of_sentinel) = (Port::free(), Port::free());
+    let server = certificate.server(&over_tls).start().await;
     let port = server.port();
     let monitor = |port: u16| format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
     let sentinel = RedisServer::builder().sentinel(monitor(port)).start().await;
-    let tls_sentinel = certificate.server(of_sentinel).sentinel(monitor(over_tls));
+    let tls_sentinel = certificate
+        .server(&of_sentinel)
+        .sentinel(monitor(over_tls.number()));
     let tls_sentinel = tls_sentinel.arg("--tls-replication").arg("yes");
     let _tls_sentinel = tls_sentinel.start().await;
     let node = RedisServer::builder().cluster_node();
@@ -99,8 +101,8 @@ async fn a_silent_first_address_of_a_name_keeps_no_kind_of_client_from_the_secon
     let (two, three) = tokio::join!(RedisServer::start(), RedisServer::start());
     let members = [port, two.port(), three.port()].map(|port| format!("{NAME}:{port}"));
     let mut others = vec![
-        at_the_other(over_tls, None).await,
-        at_the_other(of_sentinel, None).await,
+        at_the_other(over_tls.number(), None).await,
+        at_the_other(of_sentinel.number(), None).await,
     ];
     for server in [&server, &sentinel, &node, &two, &three] {
         others.push(at_the_other(server.port(), None).await);

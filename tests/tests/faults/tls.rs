@@ -1,11 +1,12 @@
 //! `rediss://` and its kin: servers that are trusted, and one that is not.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind, Tls};
-use lock_testkit::{ChildProcess, RedisServer, RedisServerBuilder, eventually, server_speaks_tls};
+use lock_testkit::{
+    ChildProcess, Port, RedisServer, RedisServerBuilder, eventually, server_speaks_tls,
+};
 use tempfile::TempDir;
 
 use crate::unavailable;
@@ -40,15 +41,15 @@ impl Certificate {
     }
 
     /// A server that also listens on this port, with TLS.
-    pub(super) fn server(&self, port: u16) -> RedisServerBuilder {
+    pub(super) fn server(&self, port: &Port) -> RedisServerBuilder {
         self.server_for(port, "no")
     }
 
     /// The same, with this setting for client certificates: `no`, or `yes`.
-    pub(super) fn server_for(&self, port: u16, asks: &str) -> RedisServerBuilder {
+    pub(super) fn server_for(&self, port: &Port, asks: &str) -> RedisServerBuilder {
         let file = |name: &str| Path::join(self.folder.path(), name);
-        let server = RedisServer::builder().arg("--tls-port");
-        let server = server.arg(port.to_string()).arg("--tls-cert-file");
+        let server = RedisServer::builder().port("--tls-port", port);
+        let server = server.arg("--tls-cert-file");
         let server = server.arg(file("cert.pem")).arg("--tls-key-file");
         let server = server.arg(file("key.pem")).arg("--tls-ca-cert-file");
         let server = server.arg(file("cert.pem")).arg("--tls-auth-clients");
@@ -73,11 +74,6 @@ impl Certificate {
     }
 }
 
-pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 async fn is_not_trusted(url: &str) {
     // The system's certificates are read first.
     let builder = LockClient::builder().url(url);
@@ -91,8 +87,8 @@ async fn a_lock_over_tls_and_an_untrusted_certificate() {
     if !server_speaks_tls() {
         return;
     }
-    let (certificate, port) = (Certificate::new(), free_port());
-    let server = certificate.server(port).start().await;
+    let (certificate, port) = (Certificate::new(), Port::free());
+    let server = certificate.server(&port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
     is_not_trusted(&url).await;
     certificate.hold_a_lock(&url, &server).await;
@@ -111,10 +107,10 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     if !server_speaks_tls() {
         return;
     }
-    let (certificate, port, of_sentinel) = (Certificate::new(), free_port(), free_port());
-    let master = certificate.server(port).start().await;
+    let (certificate, port, of_sentinel) = (Certificate::new(), Port::free(), Port::free());
+    let master = certificate.server(&port).start().await;
     let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
-    let sentinel = certificate.server(of_sentinel).sentinel(monitor);
+    let sentinel = certificate.server(&of_sentinel).sentinel(monitor);
     let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
     let url = format!("rediss-sentinel://127.0.0.1:{of_sentinel}/mymaster");
     certificate.hold_a_lock(&url, &master).await;
@@ -131,10 +127,10 @@ async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_settin
         return;
     }
     let certificate = Certificate::for_names(&["localhost"]);
-    let (port, of_sentinel) = (free_port(), free_port());
-    let master = certificate.server(port).start().await;
+    let (port, of_sentinel) = (Port::free(), Port::free());
+    let master = certificate.server(&port).start().await;
     let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
-    let sentinel = certificate.server(of_sentinel).sentinel(monitor);
+    let sentinel = certificate.server(&of_sentinel).sentinel(monitor);
     let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
     let url = format!("rediss-sentinel://localhost:{of_sentinel}/mymaster");
     let tls = || Tls::new().ca_file(certificate.path());
@@ -169,8 +165,8 @@ async fn a_node_whose_certificate_lacks_its_announced_address_is_told_the_settin
         return;
     }
     let certificate = Certificate::for_names(&["localhost"]);
-    let port = free_port();
-    let node = certificate.server(port).cluster_node();
+    let port = Port::free();
+    let node = certificate.server(&port).cluster_node();
     let node = node.arg("--tls-cluster").arg("yes");
     let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
     let node = node.start().await;
@@ -197,9 +193,9 @@ async fn a_lock_over_tls_on_a_quorum() {
         return;
     }
     let certificate = Certificate::new();
-    let ports = [free_port(), free_port(), free_port()];
+    let ports = [Port::free(), Port::free(), Port::free()];
     let mut servers = Vec::new();
-    for port in ports {
+    for port in &ports {
         servers.push(certificate.server(port).start().await);
     }
     let all = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
@@ -213,8 +209,8 @@ async fn a_lock_over_tls_in_a_cluster() {
     if !server_speaks_tls() {
         return;
     }
-    let (certificate, port) = (Certificate::new(), free_port());
-    let node = certificate.server(port).cluster_node();
+    let (certificate, port) = (Certificate::new(), Port::free());
+    let node = certificate.server(&port).cluster_node();
     let node = node.arg("--tls-cluster").arg("yes");
     let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
     let node = node.start().await;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{RedisServer, server_speaks_tls};
+use lock_testkit::{Port, RedisServer, server_speaks_tls};
 
-use crate::tls::{Certificate, free_port};
+use crate::tls::Certificate;
 
 const AT_ONCE: usize = 9;
 const ROUNDS: usize = 5;
@@ -18,8 +18,8 @@ const ROUNDS_UNDER_LOAD: usize = 1;
 
 /// A server, with its plain address and its TLS address.
 async fn server() -> (Certificate, RedisServer, [String; 2]) {
-    let (certificate, port) = (Certificate::new(), free_port());
-    let server = certificate.server(port).start().await;
+    let (certificate, port) = (Certificate::new(), Port::free());
+    let server = certificate.server(&port).start().await;
     let addresses = [server.addr().to_string(), format!("127.0.0.1:{port}")];
     (certificate, server, addresses)
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind, Tls};
-use lock_testkit::{RedisServer, eventually, server_speaks_tls};
+use lock_testkit::{Port, RedisServer, eventually, server_speaks_tls};
 
-use crate::tls::{Certificate, free_port, has_all_slots};
+use crate::tls::{Certificate, has_all_slots};
 use crate::unavailable;
 
 /// More than a busy machine takes for a handshake.
@@ -40,8 +40,8 @@ async fn the_authority_and_the_clients_certificate_come_from_files_or_from_memor
     if !server_speaks_tls() {
         return;
     }
-    let (certificate, port) = (Certificate::new(), free_port());
-    let server = certificate.server_for(port, "yes").start().await;
+    let (certificate, port) = (Certificate::new(), Port::free());
+    let server = certificate.server_for(&port, "yes").start().await;
     let (cert, key) = (certificate.path(), certificate.key());
     let pem = |path: &Path| std::fs::read(path).unwrap();
     let builder = || LockClient::builder().url(format!("rediss://127.0.0.1:{port}"));
@@ -83,15 +83,17 @@ async fn every_server_of_every_kind_of_url_gets_it() {
         let builder = builder.connect_timeout(PATIENCE).command_timeout(PATIENCE);
         builder.connect().await.unwrap()
     };
-    let (port, of_sentinel, of_node) = (free_port(), free_port(), free_port());
-    let master = certificate.server_for(port, "yes").start().await;
+    let (port, of_sentinel, of_node) = (Port::free(), Port::free(), Port::free());
+    let master = certificate.server_for(&port, "yes").start().await;
     let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
-    let sentinel = certificate.server_for(of_sentinel, "yes").sentinel(monitor);
+    let sentinel = certificate
+        .server_for(&of_sentinel, "yes")
+        .sentinel(monitor);
     let _sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
     let url = format!("rediss-sentinel://127.0.0.1:{of_sentinel}/mymaster");
     has_a_lock(&connected(url).await, &master).await;
 
-    let node = certificate.server_for(of_node, "yes").cluster_node();
+    let node = certificate.server_for(&of_node, "yes").cluster_node();
     let node = node.arg("--tls-cluster").arg("yes");
     let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
     let node = node.start().await;
@@ -102,8 +104,8 @@ async fn every_server_of_every_kind_of_url_gets_it() {
     let mut hosts = vec![format!("127.0.0.1:{port}")];
     let mut others = Vec::new();
     for _ in 0..2 {
-        let port = free_port();
-        others.push(certificate.server_for(port, "yes").start().await);
+        let port = Port::free();
+        others.push(certificate.server_for(&port, "yes").start().await);
         hosts.push(format!("127.0.0.1:{port}"));
     }
     let url = format!("rediss-quorum://{}?rejoin_after=0s", hosts.join(","));

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
@@ -64,14 +63,17 @@ impl RedisServerBuilder {
 
     /// Makes it a node of a cluster that is not formed yet.
     #[must_use]
-    pub fn cluster_node(mut self) -> Self {
+    pub fn cluster_node(self) -> Self {
         let bus = Port::free();
-        let number = bus.number().to_string();
-        self.settings.bus = Some(Arc::new(bus));
-        self.arg("--cluster-enabled")
-            .arg("yes")
-            .arg("--cluster-port")
-            .arg(number)
+        let node = self.arg("--cluster-enabled").arg("yes");
+        node.port("--cluster-port", &bus)
+    }
+
+    /// Another port on which it listens, with the option that says so, such as `--tls-port`.
+    #[must_use]
+    pub fn port(mut self, option: &str, port: &Port) -> Self {
+        self.settings.ports.push(port.clone());
+        self.arg(option).arg(port.to_string())
     }
 
     /// Makes it a sentinel, which keeps its configuration in its own file.
@@ -99,8 +101,8 @@ pub(super) struct Settings {
     pub(super) password: Option<String>,
     pub(super) unix_socket: bool,
     sentinel: Option<String>,
-    /// Of a node of a cluster, for the others.
-    bus: Option<Arc<Port>>,
+    /// Beside its own, such as that of a cluster's node for the others.
+    ports: Vec<Port>,
 }
 
 impl Settings {
