@@ -24,6 +24,8 @@ const UNNEEDED_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Lease {
+    /// What was asked for. Members may grant more: they have a least time.
+    asked_for: Duration,
     ttl: Duration,
     trust: LeaseTrust,
     /// `None`: always.
@@ -103,9 +105,16 @@ impl ClientLeases {
         }
     }
 
-    /// A lease that was granted. It was asked for at `sent`.
-    pub(crate) fn add(&self, id: i64, sent: Instant, ttl: Duration, needed_until: Option<Instant>) {
+    /// A lease that was asked for, for so long, and was granted: at `sent`, for perhaps longer.
+    pub(crate) fn add(
+        &self,
+        id: i64,
+        asked_for: Duration,
+        (sent, ttl): (Instant, Duration),
+        needed_until: Option<Instant>,
+    ) {
         let lease = Lease {
+            asked_for,
             ttl,
             trust: LeaseTrust::begin(sent, ttl),
             needed_until,
@@ -118,6 +127,7 @@ impl ClientLeases {
     /// is to be kept alive again.
     pub(crate) fn keep(&self, id: i64, sent: Instant, ttl: Duration) {
         self.granted.lock().entry(id).or_insert_with(|| Lease {
+            asked_for: ttl,
             ttl,
             trust: LeaseTrust::unproven(sent, ttl),
             needed_until: None,
@@ -131,7 +141,7 @@ impl ClientLeases {
         let needs = Duration::from_secs(seconds_for(lease));
         let all = self.granted.lock();
         let fits = all.iter().filter(|(_, found)| {
-            let is_short = found.ttl < needs + SLACK;
+            let is_short = found.asked_for < needs + SLACK;
             found.ttl >= needs && is_short && found.trust.until() > now
         });
         fits.min_by_key(|(_, found)| found.ttl).map(|(id, _)| *id)
@@ -289,24 +299,30 @@ mod tests {
     #[test]
     fn holds_of_one_length_share_a_lease_and_short_ones_that_of_the_session() {
         let (leases, now) = (ClientLeases::default(), Instant::now());
-        leases.add(1, now, 5 * SECOND, None);
-        leases.add(
-            2,
-            now,
-            Duration::from_secs(seconds_for(30 * SECOND)),
-            Some(now),
-        );
+        let all_of_it = Duration::from_secs(seconds_for(30 * SECOND));
+        leases.add(1, 5 * SECOND, (now, 5 * SECOND), None);
+        leases.add(2, all_of_it, (now, all_of_it), Some(now));
         assert_eq!(leases.find(SECOND / 2, now), Some(1));
         assert_eq!(leases.find(2 * SECOND, now), None);
         assert_eq!(leases.find(30 * SECOND, now), Some(2));
         assert_eq!(leases.find(30 * SECOND, now + 40 * SECOND), None);
     }
 
+    /// Members grant no less than one and a half times their election timeout.
+    #[test]
+    fn a_lease_that_was_granted_for_longer_than_asked_serves_all_holds_of_its_length() {
+        let (leases, now) = (ClientLeases::default(), Instant::now());
+        leases.add(1, 5 * SECOND, (now, 75 * SECOND), Some(now));
+        assert_eq!(leases.find(SECOND / 2, now), Some(1));
+        assert_eq!(leases.find(30 * SECOND, now), Some(1));
+        assert_eq!(leases.find(80 * SECOND, now), None);
+    }
+
     #[test]
     fn a_lease_that_nobody_needs_is_not_kept_alive_for_ever() {
         let (leases, now) = (ClientLeases::default(), Instant::now());
-        leases.add(1, now, 5 * SECOND, None);
-        leases.add(2, now, 40 * SECOND, Some(now));
+        leases.add(1, 5 * SECOND, (now, 5 * SECOND), None);
+        leases.add(2, 40 * SECOND, (now, 40 * SECOND), Some(now));
         leases.need(2, now + 30 * SECOND);
         assert_eq!(leases.ask(now + 80 * SECOND).len(), 2);
         assert_eq!(leases.ask(now + 90 * SECOND), [1]);

@@ -192,7 +192,8 @@ impl Session {
             }
         };
         let ttl = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        self.leases.add(asked.id, sent, ttl, None);
+        let asked_for = self.dialer.settings.session;
+        self.leases.add(asked.id, asked_for, (sent, ttl), None);
         self.leases.note_answer(LeaseUse::Session);
         *self.lease.lock() = Some((asked.id, ttl));
         Ok(asked.id)

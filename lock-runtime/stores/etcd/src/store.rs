@@ -126,7 +126,8 @@ impl EtcdEngine {
         let asked = self.session.leases.ask_for(used, self.clock.now());
         let (sent, ttl) = self.grant(live, used, asked, seconds).await?;
         let leases = &self.session.leases;
-        leases.add(asked.id, sent, ttl, Some(needed_until));
+        let asked_for = Duration::from_secs(seconds);
+        leases.add(asked.id, asked_for, (sent, ttl), Some(needed_until));
         leases.note_answer(used);
         Ok(asked.id)
     }
@@ -139,10 +140,13 @@ impl EtcdEngine {
         seconds: u64,
     ) -> Carried<i64> {
         let used = LeaseUse::Kept(owner);
-        let asked = self.session.leases.ask_for(used, self.clock.now());
+        let mut asked = self.session.leases.ask_for(used, self.clock.now());
         if asked.is_repeated {
-            // Nothing is under it. It is asked for anew.
+            // Nothing is under it. It is asked for anew, and by another number: that revocation may
+            // be carried out late.
             revoke(live, asked.id).await;
+            self.session.leases.note_answer(used);
+            asked = self.session.leases.ask_for(used, self.clock.now());
         }
         self.grant(live, used, asked, seconds).await?;
         self.session.leases.note_answer(used);

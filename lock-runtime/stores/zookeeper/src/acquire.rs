@@ -19,6 +19,7 @@ use crate::names::Child;
 use crate::own_children::{Own, OwnDetails};
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine};
+use crate::tokens::Beside;
 use crate::wire::{self, NodeKind, NodeRequest};
 
 /// How long a key counts as one that others want.
@@ -341,9 +342,8 @@ impl ZooKeeperEngine {
         self.ends.notify_one();
         let mut granted = Granted::new(None, 0);
         if request.tokens > 0 {
-            let is_shared = child.permits.is_some();
-            let owner = child.owner;
-            let minted = self.mint(live, node, owner, request.tokens, listing.read, is_shared);
+            let (owner, beside) = (child.owner, Beside::of_grant(child.permits));
+            let minted = self.mint(live, node, owner, request.tokens, listing.read, beside);
             let Some((first, reserved)) = minted.await? else {
                 return Ok(None);
             };

@@ -14,6 +14,7 @@ use crate::names::{Child, NodeLayout};
 use crate::own_children::Own;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine, is_there};
+use crate::tokens::Beside;
 use crate::wire::{self, MultiPart, NodeKind};
 
 impl EngineHolds for ZooKeeperEngine {
@@ -114,8 +115,8 @@ impl EngineHolds for ZooKeeperEngine {
                 return Ok(Fenced::Gone);
             }
         }
-        let is_shared = claim.permits.is_some();
-        let minted = self.mint(live, &node, claim.owner, 1, listing.read, is_shared);
+        let beside = claim.permits.map_or(Beside::Nobody, |_| Beside::Later);
+        let minted = self.mint(live, &node, claim.owner, 1, listing.read, beside);
         Ok(match minted.await? {
             Some((token, _)) => Fenced::Token(token),
             None => Fenced::Gone,

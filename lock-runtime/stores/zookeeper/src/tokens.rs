@@ -9,8 +9,8 @@
 //! The base stands in the namespace's node. It is the time at which that was made, in microseconds
 //! since 1970, so that tokens go on above those that another engine has given.
 
-use lock_store::Owner;
 use lock_store::ordered::{KeyNode, Minted};
+use lock_store::{Owner, Permits};
 
 use crate::base::{base_in, first_base};
 use crate::connection::{Live, NodeReply};
@@ -19,6 +19,24 @@ use crate::names::NodeLayout;
 use crate::own_children::{GivenTokens, OwnDetails, ZxidWindow, names_of};
 use crate::store::{Carried, ZooKeeperEngine};
 use crate::wire::{self, MultiPart, NodeRequest, Stat};
+
+/// Who may have tokens of the same key beside a hold that gets some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// It is exclusive.
+    Nobody,
+    /// Sharers that came before it, since this is its grant.
+    Earlier,
+    /// Sharers that came after it as well. Their transactions were later than its own.
+    Later,
+}
+
+impl Beside {
+    /// At the grant of a part of a share, or of an exclusive hold.
+    pub(crate) fn of_grant(permits: Option<Permits>) -> Self {
+        permits.map_or(Self::Nobody, |_| Self::Earlier)
+    }
+}
 
 /// The tokens of one transaction.
 pub(crate) const WINDOW: u32 = 128;
@@ -172,7 +190,7 @@ impl ZooKeeperEngine {
     }
 
     /// New tokens for a hold of this client. `None`: it is gone. `stat` is that of the key's node,
-    /// as it was read when the hold was there. A hold that `is_shared` is not the only one.
+    /// as it was read when the hold was there.
     pub(crate) async fn mint(
         &self,
         live: &Live,
@@ -180,7 +198,7 @@ impl ZooKeeperEngine {
         owner: Owner,
         count: u32,
         stat: Option<Stat>,
-        is_shared: bool,
+        beside: Beside,
     ) -> Carried<Minted> {
         let count = count.clamp(1, WINDOW);
         let path = self.base_node(&node.namespace);
@@ -200,12 +218,14 @@ impl ZooKeeperEngine {
                 return Ok(None);
             };
             let OwnDetails { window, czxid, .. } = &mut own.details;
-            let is_last = |zxid: &i64| stat.is_none_or(|stat| stat.mzxid < *zxid);
+            let is_last =
+                |zxid: &i64| beside != Beside::Later && stat.is_none_or(|stat| stat.mzxid < *zxid);
             if let Some(zxid) = czxid.filter(is_last).filter(|_| window.is_none()) {
                 let window = window.insert(ZxidWindow { zxid, used: 0 });
                 return Ok(Some(self.take(&path, base, window, count)));
             }
-            let has_rest = |window: &&mut ZxidWindow| !is_shared && window.used < WINDOW;
+            let has_rest =
+                |window: &&mut ZxidWindow| beside == Beside::Nobody && window.used < WINDOW;
             if let Some(window) = window.as_mut().filter(has_rest) {
                 let rest = count.min(WINDOW - window.used);
                 return Ok(Some(self.take(&path, base, window, rest)));

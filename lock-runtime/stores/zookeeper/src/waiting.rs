@@ -10,6 +10,7 @@ use crate::connection::Live;
 use crate::errors::{Fault, code};
 use crate::names::Child;
 use crate::store::{Carried, ZooKeeperEngine};
+use crate::tokens::Beside;
 use crate::wire::{self, Stat};
 
 /// A watch that the server does not have yet. If it never has, those that rely on it look again.
@@ -95,8 +96,8 @@ impl EngineQueue for ZooKeeperEngine {
         count: u32,
         read: &Option<Stat>,
     ) -> Carried<Minted> {
-        let is_shared = child.permits.is_some();
-        self.mint(live, node, child.owner, count, *read, is_shared)
+        let beside = Beside::of_grant(child.permits);
+        self.mint(live, node, child.owner, count, *read, beside)
             .await
     }
 }

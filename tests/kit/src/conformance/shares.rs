@@ -607,11 +607,14 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
     for round in 0..5 {
         for (number, share) in [(1, READ), (2, READ), (3, READ)] {
             let mut request = request(owner(0, 10 * round + number), share, Queue::Join);
-            request.tokens = 1;
+            // The first has none before the others have theirs.
+            request.tokens = u32::from(number > 1);
             let Acquired::Granted(Granted { token, .. }) = two.ask(request).await else {
                 panic!()
             };
-            rises(token);
+            if number > 1 {
+                rises(token);
+            }
         }
         let mut writer = request(owner(1, round), WRITE, Queue::Join);
         writer.tokens = 1;
