@@ -461,6 +461,49 @@ async fn a_part_is_renewed_and_given_back_only_as_it_is_held() {
     locks.release("k", (1, 1), "1, 3").await;
 }
 
+/// The renewal's commit stands still: nobody sees the longer lease yet.
+#[tokio::test]
+async fn who_gives_back_a_part_waits_for_its_renewal() {
+    let locks = Functions::new().await;
+    assert_eq!(locks.code("k", (1, 1), WRITE, RESPECT).await, GRANTED);
+    locks
+        .run("UPDATE lock_store.share SET ends = clock_timestamp() + interval '1 second'")
+        .await;
+    let of = format!("'lock:k', {}, {WRITE}", sql((1, 1)));
+    let renewing = locks.server.session().await;
+    renewing.batch_execute("BEGIN").await.unwrap();
+    let renew = format!("SELECT lock_store.renew({of}, 600000000)");
+    assert!(
+        renewing
+            .query_one(&renew, &[])
+            .await
+            .unwrap()
+            .get::<_, bool>(0)
+    );
+    let held = "SELECT count(*) FROM lock_store.share WHERE ends > clock_timestamp()";
+    eventually("the old lease has ended", async || {
+        locks.server.number(held).await == 0
+    })
+    .await;
+    for call in ["release", "abandon"] {
+        let end = match call {
+            "release" => format!("release({of}, 0)"),
+            _ => format!("abandon({of})"),
+        };
+        let error = locks.try_call(&end).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "55P03", "{call}");
+    }
+    renewing.batch_execute("COMMIT").await.unwrap();
+    locks.release("k", (1, 1), WRITE).await;
+    assert_eq!(
+        locks
+            .server
+            .number("SELECT count(*) FROM lock_store.share")
+            .await,
+        0
+    );
+}
+
 /// As behind a pooler that has moved on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_says_that_it_is_one() {

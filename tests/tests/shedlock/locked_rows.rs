@@ -45,6 +45,22 @@ async fn held(server: &PostgresServer) -> usize {
     server.number(held).await
 }
 
+/// Lets commits wait for a standby that is not there, or go on.
+async fn commits(server: &PostgresServer, setting: &str) {
+    let session = server.session().await;
+    let set = format!("ALTER SYSTEM {setting}");
+    session.batch_execute(&set).await.unwrap();
+    server.run("SELECT pg_reload_conf()").await;
+    let name = setting.contains('*').then_some("*").unwrap_or_default();
+    eventually("the server has read it", async || {
+        let row = session
+            .query_one("SHOW synchronous_standby_names", &[])
+            .await;
+        row.unwrap().get::<_, &str>(0) == name
+    })
+    .await;
+}
+
 /// Nothing of the clients is under way.
 async fn until_all_is_done(server: &PostgresServer) {
     let under_way = "SELECT count(*) FROM pg_stat_activity
@@ -144,6 +160,46 @@ async fn a_hold_whose_row_is_kept_leaves_the_others_their_renewals() {
     three.release().await.unwrap();
     drop(two);
     eventually("all are free", async || held(&server).await == 0).await;
+}
+
+/// As on a disk, or at a standby, that does not answer: what was written, nobody sees yet.
+#[tokio::test]
+async fn an_acquire_whose_commit_stands_still_is_undone() {
+    let (server, _) = postgres().await;
+    let client = client(&server).await;
+    rows(&server, &["old"], false).await;
+    for job in ["old", "new"] {
+        commits(&server, "SET synchronous_standby_names = '*'").await;
+        let request = client.lock(job).lease(LEASE).try_acquire();
+        assert!(request.await.unwrap_err().is_unavailable());
+        // By default, an undo that is acknowledged after 2.5 s is the last.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        commits(&server, "RESET synchronous_standby_names").await;
+        eventually("it is undone", async || client.stats().undoing == 0).await;
+        until_all_is_done(&server).await;
+        assert_eq!(held(&server).await, 0, "{job}");
+    }
+}
+
+/// A renewal is being committed while its hold ends.
+#[tokio::test]
+async fn a_release_waits_for_a_renewal_whose_commit_stands_still() {
+    let (server, _) = postgres().await;
+    let client = client(&server).await;
+    let guard = client
+        .lock("report")
+        .lease(Duration::from_secs(3))
+        .renew(true);
+    let guard = guard.acquire().await.unwrap();
+    let renewing = server.session().await;
+    let renew = "BEGIN; UPDATE shedlock SET lock_until = lock_until + interval '10 minutes'";
+    renewing.batch_execute(renew).await.unwrap();
+    guard.lost().await;
+    eventually("its time has passed", async || held(&server).await == 0).await;
+    drop(guard);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    renewing.batch_execute("COMMIT").await.unwrap();
+    eventually("it is released", async || held(&server).await == 0).await;
 }
 
 #[tokio::test]

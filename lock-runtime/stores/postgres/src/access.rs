@@ -10,7 +10,10 @@ pub(crate) fn certificates(access: &Access) -> Option<&Certificates> {
     #[cfg(feature = "tls")]
     return access.tls.as_ref();
     #[cfg(not(feature = "tls"))]
-    None
+    {
+        let _ = access;
+        None
+    }
 }
 
 /// User and password of the URL, or those beside it; none if there is a provider.

@@ -394,14 +394,17 @@ BEGIN
     END LOOP;
 END $$;
 
--- After a change: sets `special` anew, and drops the row of a free lock without tokens.
+-- After a change: sets `special` anew, and drops the row of a free lock without tokens. Waits for a
+-- renewal that is being committed.
 CREATE OR REPLACE FUNCTION lock_store.tidy(n bytea, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    rest boolean := EXISTS (SELECT 1 FROM lock_store.place WHERE name = n)
-        OR EXISTS (SELECT 1 FROM lock_store.share WHERE name = n AND ends > t)
-        OR EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t);
+    rest boolean;
 BEGIN
+    DELETE FROM lock_store.share WHERE name = n AND ends <= t;
+    rest := EXISTS (SELECT 1 FROM lock_store.place WHERE name = n)
+        OR EXISTS (SELECT 1 FROM lock_store.share WHERE name = n)
+        OR EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t);
     IF NOT rest THEN
         DELETE FROM lock_store.hold WHERE name = n AND owner IS NULL AND last = 0;
     END IF;
@@ -838,6 +841,8 @@ BEGIN
         END IF;
     END IF;
     h := head(n);
+    -- Its renewal may be being committed.
+    PERFORM 1 FROM share WHERE name = n AND owner = o FOR UPDATE;
     t := clock_timestamp();
     held := has(h, n, o, p, c, t);
     IF held THEN

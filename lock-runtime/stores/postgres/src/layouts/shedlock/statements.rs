@@ -50,7 +50,8 @@ pub(super) struct ForMany {
 }
 
 /// `$1` names, `$2` owners, `$3` a number for each, `$4` for how many ms it waits for a row. The
-/// places of those that were held at the beginning, and whether it is done.
+/// places of those that were held, and whether it is done. One whose time is over at the beginning
+/// is met all the same: its renewal may be being committed.
 macro_rules! for_many {
     ($set:literal) => {
         ForMany {
@@ -69,7 +70,7 @@ macro_rules! for_many {
                 WITH ORDINALITY AS one (key, owner, number, at)
     ), locked AS (
         SELECT asked.*, lock_until
-        FROM asked JOIN shedlock ON name = key AND locked_by = owner AND lock_until > now
+        FROM asked JOIN shedlock ON name = key AND locked_by = owner
         ORDER BY name
         FOR NO KEY UPDATE OF shedlock ",
             $skip,
@@ -84,7 +85,8 @@ macro_rules! for_many {
         RETURNING at
     )
     SELECT at, at IN (SELECT at FROM done) AS is_done
-    FROM asked JOIN shedlock ON name = key AND locked_by = owner AND lock_until > now"
+    FROM asked JOIN shedlock ON name = key AND locked_by = owner
+        AND (lock_until > now OR at IN (SELECT at FROM done))"
         )
     };
 }
@@ -98,6 +100,19 @@ pub(super) const RELEASE: ForMany = for_many!(
     "lock_until = now + number * interval '1 microsecond',
             locked_by = CASE WHEN number > 0 THEN owner || ':kept' ELSE owner END"
 );
+
+/// `$1` name, `$2` owner, `$3` for how many ms it waits for the row. A row if it was held. Whoever
+/// has the row is waited for, also if its acquire is being committed and no other sees it yet. A
+/// row that was not there is there then, and over.
+pub(super) const ABANDON: &str = "
+    INSERT INTO shedlock AS held (name, lock_until, locked_at, locked_by)
+    SELECT convert_from($1, 'UTF8'), now, now, ($2::text[])[1]
+    FROM (SELECT timezone('utc', clock_timestamp()) AS now,
+        set_config('lock_timeout', $3::bigint::text, true)) AS t
+    ON CONFLICT (name) DO UPDATE SET lock_until = timezone('utc', clock_timestamp())
+    WHERE held.locked_by = excluded.locked_by
+        AND held.lock_until > timezone('utc', clock_timestamp())
+    RETURNING lock_until > locked_at AS is_held";
 
 /// `$1` name. The holder and the rest of its time, if it is held.
 pub(super) const INSPECT: &str = "

@@ -10,7 +10,7 @@ use lock_store::{
 use tokio_postgres::Row;
 
 use super::greeting::{CREATE, GRANT};
-use super::statements::{ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
+use super::statements::{ABANDON, ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
 use crate::locks::warn_of_renewal;
 use crate::rows::{Read, Values, micros, of_micros};
@@ -270,10 +270,15 @@ impl Store for ShedLockTable {
 
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
-            let end = Release::new(request.claim, Default::default());
-            let ended = self.end(vec![end], by).await?;
-            let of_one = |all: Vec<Released>| all.first().copied().unwrap_or(Released::NotHeld);
-            Ok(ended.map(of_one))
+            let claim = request.claim;
+            let params = vec![
+                Param::bytes(self.store.name(&claim.key)),
+                Param::ManyTexts(vec![self.owner(claim.owner)]),
+                self.waits_for_row(by),
+            ];
+            let read = |row: Values<'_>| Ok(Released::of(row.get("is_held")?));
+            let read = read_first_row(read, || Released::NotHeld);
+            self.call(by, Statement::new(ABANDON, params), read).await
         })
     }
 
