@@ -51,7 +51,7 @@ async fn commits(server: &PostgresServer, setting: &str) {
     let set = format!("ALTER SYSTEM {setting}");
     session.batch_execute(&set).await.unwrap();
     server.run("SELECT pg_reload_conf()").await;
-    let name = setting.contains('*').then_some("*").unwrap_or_default();
+    let name = if setting.contains('*') { "*" } else { "" };
     eventually("the server has read it", async || {
         let row = session
             .query_one("SHOW synchronous_standby_names", &[])
