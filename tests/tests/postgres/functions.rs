@@ -466,12 +466,12 @@ async fn a_part_is_renewed_and_given_back_only_as_it_is_held() {
 async fn who_gives_back_a_part_waits_for_its_renewal() {
     let locks = Functions::new().await;
     assert_eq!(locks.code("k", (1, 1), WRITE, RESPECT).await, GRANTED);
-    locks
-        .run("UPDATE lock_store.share SET ends = clock_timestamp() + interval '1 second'")
-        .await;
     let of = format!("'lock:k', {}, {WRITE}", sql((1, 1)));
     let renewing = locks.server.session().await;
     renewing.batch_execute("BEGIN").await.unwrap();
+    locks
+        .run("UPDATE lock_store.share SET ends = clock_timestamp() + interval '2 seconds'")
+        .await;
     let renew = format!("SELECT lock_store.renew({of}, 600000000)");
     assert!(
         renewing

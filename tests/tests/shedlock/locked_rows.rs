@@ -51,12 +51,17 @@ async fn commits(server: &PostgresServer, setting: &str) {
     let set = format!("ALTER SYSTEM {setting}");
     session.batch_execute(&set).await.unwrap();
     server.run("SELECT pg_reload_conf()").await;
-    let name = if setting.contains('*') { "*" } else { "" };
-    eventually("the server has read it", async || {
-        let row = session
-            .query_one("SHOW synchronous_standby_names", &[])
-            .await;
-        row.unwrap().get::<_, &str>(0) == name
+    let waits = setting.contains('*');
+    let write = "SELECT pg_logical_emit_message(true, 'commits', 'one')";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    eventually("the server goes by it", async || {
+        let other = server.session().await;
+        let written = tokio::spawn(async move { other.batch_execute(write).await });
+        eventually("it is written, or waits", async || {
+            written.is_finished() || server.number(waiting).await > 0
+        })
+        .await;
+        written.is_finished() != waits
     })
     .await;
 }
@@ -181,25 +186,30 @@ async fn an_acquire_whose_commit_stands_still_is_undone() {
     }
 }
 
-/// A renewal is being committed while its hold ends.
+/// Their renewal is being committed while their holds end.
 #[tokio::test]
 async fn a_release_waits_for_a_renewal_whose_commit_stands_still() {
     let (server, _) = postgres().await;
     let client = client(&server).await;
-    let guard = client
-        .lock("report")
-        .lease(Duration::from_secs(3))
-        .renew(true);
-    let guard = guard.acquire().await.unwrap();
+    let lease = Duration::from_secs(5);
+    let one = client.lock("report").lease(lease).renew(true);
+    let several = client.multi_lock(["one", "two"]).lease(lease).renew(true);
+    let one = one.acquire().await.unwrap();
+    let several = several.acquire().await.unwrap();
     let renewing = server.session().await;
     let renew = "BEGIN; UPDATE shedlock SET lock_until = lock_until + interval '10 minutes'";
     renewing.batch_execute(renew).await.unwrap();
-    guard.lost().await;
-    eventually("its time has passed", async || held(&server).await == 0).await;
-    drop(guard);
+    one.lost().await;
+    several.lost().await;
+    eventually("their time has passed", async || held(&server).await == 0).await;
+    drop((one, several));
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE usename = 'jobs' AND wait_event_type = 'Lock'";
+    eventually("it waits", async || server.number(waiting).await > 0).await;
+    // Each has met the rows at least once.
     tokio::time::sleep(Duration::from_secs(1)).await;
     renewing.batch_execute("COMMIT").await.unwrap();
-    eventually("it is released", async || held(&server).await == 0).await;
+    eventually("they are released", async || held(&server).await == 0).await;
 }
 
 #[tokio::test]

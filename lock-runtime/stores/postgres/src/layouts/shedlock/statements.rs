@@ -86,7 +86,7 @@ macro_rules! for_many {
     )
     SELECT at, at IN (SELECT at FROM done) AS is_done
     FROM asked JOIN shedlock ON name = key AND locked_by = owner
-        AND (lock_until > now OR at IN (SELECT at FROM done))"
+        AND (lock_until > now OR at IN (SELECT at FROM done) OR at NOT IN (SELECT at FROM locked))"
         )
     };
 }
@@ -101,14 +101,19 @@ pub(super) const RELEASE: ForMany = for_many!(
             locked_by = CASE WHEN number > 0 THEN owner || ':kept' ELSE owner END"
 );
 
-/// `$1` name, `$2` owner, `$3` for how many ms it waits for the row. A row if it was held. Whoever
-/// has the row is waited for, also if its acquire is being committed and no other sees it yet. A
-/// row that was not there is there then, and over.
+/// `$1` name, `$2` owner, `$3` for how many ms it waits for the row. A row if it was held. An acquire
+/// that is being committed is waited for: no other sees it yet. So a row that was not there is there
+/// then, and over. Where another owner is seen to hold, there is none: it would have taken a row
+/// that was over.
 pub(super) const ABANDON: &str = "
     INSERT INTO shedlock AS held (name, lock_until, locked_at, locked_by)
     SELECT convert_from($1, 'UTF8'), now, now, ($2::text[])[1]
     FROM (SELECT timezone('utc', clock_timestamp()) AS now,
         set_config('lock_timeout', $3::bigint::text, true)) AS t
+    WHERE NOT EXISTS (
+        SELECT FROM shedlock AS other
+        WHERE other.name = convert_from($1, 'UTF8') AND other.lock_until > now
+            AND other.locked_by <> ($2::text[])[1])
     ON CONFLICT (name) DO UPDATE SET lock_until = timezone('utc', clock_timestamp())
     WHERE held.locked_by = excluded.locked_by
         AND held.lock_until > timezone('utc', clock_timestamp())

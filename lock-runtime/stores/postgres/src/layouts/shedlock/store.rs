@@ -278,7 +278,19 @@ impl Store for ShedLockTable {
             ];
             let read = |row: Values<'_>| Ok(Released::of(row.get("is_held")?));
             let read = read_first_row(read, || Released::NotHeld);
-            self.call(by, Statement::new(ABANDON, params), read).await
+            let abandoned = self.call(by, Statement::new(ABANDON, params), read).await;
+            let Err(failure) = &abandoned else {
+                return abandoned;
+            };
+            if failure.unknown.is_some() || failure.error.kind().is_transient() {
+                return abandoned;
+            }
+            // No row can be made: a longer name than its column has, no right, a trigger. Then the
+            // acquire has made none, too.
+            let end = Release::new(claim, Default::default());
+            let ended = self.end(vec![end], by).await?;
+            let of_one = |all: Vec<Released>| all.first().copied().unwrap_or(Released::NotHeld);
+            Ok(ended.map(of_one))
         })
     }
 
