@@ -101,10 +101,10 @@ pub(super) const RELEASE: ForMany = for_many!(
             locked_by = CASE WHEN number > 0 THEN owner || ':kept' ELSE owner END"
 );
 
-/// `$1` name, `$2` owner, `$3` for how many ms it waits for the row. A row if it was held. An acquire
-/// that is being committed is waited for: no other sees it yet. So a row that was not there is there
-/// then, and over. Where another owner is seen to hold, there is none: it would have taken a row
-/// that was over.
+/// `$1` name, `$2` owner, `$3` for how many ms it waits for the row. A row if it was held. An
+/// acquire that is being committed is waited for: no other sees it yet. So a row that was not there
+/// is there then, and over. Where another owner is seen to hold, there is none: it would have taken
+/// a row that was over.
 pub(super) const ABANDON: &str = "
     INSERT INTO shedlock AS held (name, lock_until, locked_at, locked_by)
     SELECT convert_from($1, 'UTF8'), now, now, ($2::text[])[1]
