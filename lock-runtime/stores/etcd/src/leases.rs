@@ -39,7 +39,7 @@ pub(crate) enum LeaseUse {
     Session,
     /// Holds, for which it lasts this number of seconds.
     Holds(u64),
-    /// What stays taken after the release of this owner.
+    /// What stays taken after the release of this owner. Asked for again, it has another number.
     Kept(Owner),
 }
 
