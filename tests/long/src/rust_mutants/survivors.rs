@@ -244,9 +244,9 @@ pub(super) const OF_ENGINE: &[Known] = &[
     ),
     (
         "reentrancy/nested.rs",
-        "self.check_nested(hold, keys, options)?;",
+        "self.check_nested(gate, keys, options)?;",
         "deleted",
-        [2, 2],
+        [1, 1],
         "a writer that waits keeps the downgrade off; only another thread could come between",
     ),
 ];
