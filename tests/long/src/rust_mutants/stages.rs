@@ -44,6 +44,7 @@ pub(super) const OF_ENGINE: &[&str] = &[
     "multi_lock_races",
     "cost",
     "last_clone",
+    "program_end",
     "faults",
     "topology",
 ];
@@ -66,6 +67,7 @@ pub(super) fn of_engine(quick: bool) -> Vec<Stage> {
     if !quick {
         stages.extend([
             Stage::new("last_clone", &[]),
+            Stage::new("program_end", &["in_redis", "the_last_drop"]),
             Stage::new("observe", &[]).threads(6).apart(),
             Stage::new("metrics", &[]).threads(6).apart(),
             Stage::new("multi_lock_races", &[]),

@@ -187,13 +187,6 @@ pub(super) const OF_ENGINE: &[Known] = &[
         ENDS,
     ),
     (
-        "reentrancy/gate.rs",
-        "pub(crate) fn enter_now(self: &Arc<Self>, shared: bool)",
-        "returns None",
-        [1, 1],
-        "who waits for an open gate passes it at once, too",
-    ),
-    (
         "local_queue/signal.rs",
         "None => false,",
         "true",
@@ -213,13 +206,6 @@ pub(super) const OF_ENGINE: &[Known] = &[
         "deleted",
         [1, 1],
         RACE,
-    ),
-    (
-        "acquire/task.rs",
-        "self.barge_no_more();",
-        "deleted",
-        [2, 2],
-        "the next command asks for a place whichever it was before",
     ),
     (
         "background/thread.rs",
