@@ -32,6 +32,7 @@ mod patrol;
 mod rates;
 mod recording_store;
 mod renewing;
+mod revoking;
 mod rules;
 mod schedule;
 mod several;

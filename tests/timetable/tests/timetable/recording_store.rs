@@ -27,6 +27,8 @@ use crate::{rules, schedule};
 
 /// How many milliseconds a request waits by default.
 pub(crate) const WAIT: u64 = 10_000;
+/// More lines than any schedule has: then its time stands still.
+const ENDLESS: usize = 10_000;
 
 /// One client's way to the store, and the record of its commands.
 #[derive(Debug)]
@@ -228,7 +230,10 @@ impl RecordingStore {
     fn push(&self, line: Line) -> usize {
         let mut schedule = self.schedule.lock().unwrap();
         schedule.lines.push(line);
-        schedule.lines.len() - 1
+        let count = schedule.lines.len();
+        drop(schedule);
+        assert!(count < ENDLESS, "the client asks again and again");
+        count - 1
     }
 
     /// A request that may wait for `wait` milliseconds, or for ever. Its beginning and its end are
@@ -264,12 +269,17 @@ impl RecordingStore {
         }
     }
 
+    /// The lines since the last look.
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = self.schedule.lock().unwrap().lines.clone();
+        let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
+        lines.split_off(from)
+    }
+
     /// The commands since the last look.
     pub(crate) fn seen(&self) -> Vec<Command> {
-        let lines = self.schedule.lock().unwrap().lines.clone();
-        let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
-        let commands = lines[from..].iter().filter_map(Line::command);
-        commands.cloned().collect()
+        let lines = self.lines();
+        lines.iter().filter_map(Line::command).cloned().collect()
     }
 
     /// The same: the time and the name of each.
@@ -362,15 +372,27 @@ impl RecordingStore {
         listener.as_ref().unwrap().on_message(question);
     }
 
+    /// Another client says something.
+    pub(crate) fn hears(&self, message: ClientMessage) {
+        self.note(format!("a message about {}", message.key()));
+        let listener = self.listener.lock().unwrap();
+        listener.as_ref().unwrap().on_message(message);
+    }
+
     /// The notes since the last look that begin with these words.
     pub(crate) fn noted(&self, words: &str) -> Vec<(u64, String)> {
-        let lines = self.schedule.lock().unwrap().lines.clone();
-        let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
-        let noted = |line: &Line| match line {
-            Line::Note { at, text } if text.starts_with(words) => Some((*at, text.clone())),
-            _ => None,
-        };
-        lines[from..].iter().filter_map(noted).collect()
+        let lines = self.lines();
+        lines.iter().filter_map(|line| line.noted(words)).collect()
+    }
+
+    /// The times of the commands with this name, and of the notes that begin with these words,
+    /// since the last look.
+    pub(crate) fn when_both(&self, verb: &str, words: &str) -> (Vec<u64>, Vec<u64>) {
+        let lines = self.lines();
+        let commands = lines.iter().filter_map(Line::command);
+        let commands = commands.filter(|one| one.verb() == verb).map(|one| one.at);
+        let notes = lines.iter().filter_map(|line| Some(line.noted(words)?.0));
+        (commands.collect(), notes.collect())
     }
 
     fn hear(&self, trust: Trust, at: usize, token: Option<u64>) {

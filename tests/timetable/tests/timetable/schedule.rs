@@ -83,6 +83,14 @@ impl Line {
             _ => None,
         }
     }
+
+    /// A note that begins with these words.
+    pub(crate) fn noted(&self, words: &str) -> Option<(u64, String)> {
+        match self {
+            Self::Note { at, text } if text.starts_with(words) => Some((*at, text.clone())),
+            _ => None,
+        }
+    }
 }
 
 impl Command {
