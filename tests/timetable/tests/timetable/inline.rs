@@ -268,3 +268,50 @@ fn who_waits_behind_one_that_is_skipped_asks() {
         next.cancel();
     });
 }
+
+#[test]
+fn who_shares_a_hold_hears_that_the_outer_guard_has_ended() {
+    assert_ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let inner = guard.scope(store.ask(WAIT, client.lock("k").acquire()));
+        let inner = inner.await.unwrap();
+        let watches = Inline::spawn(async move { inner.lost().await });
+        drop(guard);
+        assert!(watches.is_finished());
+    });
+}
+
+#[test]
+fn who_waits_for_a_sibling_goes_on() {
+    assert_ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let ask = || store.ask(WAIT, client.lock("k").acquire());
+        let guard = Arc::new(ask().await.unwrap());
+        let first = guard.scope(ask()).await.unwrap();
+        let tasks = [ask(), ask()].map(|request| {
+            let outer = Arc::clone(&guard);
+            Inline::spawn(async move { drop(outer.scope(request).await.unwrap()) })
+        });
+        drop(first);
+        assert!(tasks.iter().all(|task| task.is_finished()));
+    });
+}
+
+#[test]
+fn a_release_that_waits_for_the_poll_of_a_body_inside_goes_on() {
+    assert_ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let ask = || store.ask(WAIT, client.lock("k").acquire());
+        let guard = ask().await.unwrap();
+        let inner = guard.scope(ask()).await.unwrap();
+        let body = async {
+            let ends = Inline::spawn(async move { guard.release().await.unwrap() });
+            assert!(!ends.is_finished());
+            ends
+        };
+        let ends = inner.scope(body).await;
+        ms(1).await;
+        assert!(ends.is_finished());
+    });
+}

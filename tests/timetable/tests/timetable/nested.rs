@@ -1,5 +1,9 @@
 //! Requests inside of a hold of their own call chain.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use lock_runtime::{KeyKind, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Fenced;
 use lock_testkit::store_decorator::Reply;
@@ -209,5 +213,157 @@ fn a_conflict_inside_of_a_hold_says_what_kind_of_lock_it_is() {
                 other => panic!("{other:?}"),
             }
         }
+    });
+}
+
+/// A writer would wait for ever while readers come and go.
+#[test]
+fn a_reader_inside_does_not_overtake_a_writer_that_waits() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let lock = client.rw_lock("k");
+        let guard = store.ask(WAIT, lock.write().acquire()).await.unwrap();
+        let body = async {
+            let first = store.ask(WAIT, lock.read().acquire()).await.unwrap();
+            let writer = async {
+                let _writer = store.ask(WAIT, lock.write().acquire()).await.unwrap();
+                ms(100).await;
+                store.now()
+            };
+            let reader = async {
+                ms(10).await;
+                let _reader = store.ask(WAIT, lock.read().acquire()).await.unwrap();
+                store.now()
+            };
+            let ends = async {
+                ms(50).await;
+                drop(first);
+            };
+            let (written, read, ()) = tokio::join!(writer, reader, ends);
+            assert_eq!((written, read), (150, 150));
+        };
+        guard.scope(body).await;
+    });
+}
+
+/// It would be refused for ever after two nested requests have met once.
+#[test]
+fn a_writer_can_be_downgraded_after_a_wait_inside() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let ask = || store.ask(WAIT, client.rw_lock("k").write().acquire());
+        let guard = ask().await.unwrap();
+        let body = async {
+            let first = ask().await.unwrap();
+            let (second, ()) = tokio::join!(ask(), async {
+                ms(100).await;
+                drop(first);
+            });
+            drop(second.unwrap());
+        };
+        guard.scope(body).await;
+        guard.downgrade().await.unwrap();
+    });
+}
+
+/// A body would go on without the lock.
+#[test]
+fn who_shares_a_hold_hears_at_once_that_the_outer_guard_has_ended() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let inner = guard.scope(store.ask(WAIT, client.lock("k").acquire()));
+        let inner = inner.await.unwrap();
+        let hears = tokio::spawn(async move { inner.lost().await });
+        ms(10).await;
+        assert!(!hears.is_finished());
+        drop(guard);
+        ms(10).await;
+        assert!(hears.is_finished());
+    });
+}
+
+/// Others would wait for a guard that is gone.
+#[test]
+fn a_share_is_given_back_though_a_guard_inside_of_it_is_still_there() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let ask = || store.ask(WAIT, client.lock("k").acquire());
+        let guard = ask().await.unwrap();
+        let middle = guard.scope(ask()).await.unwrap();
+        let inner = middle.scope(ask()).await.unwrap();
+        drop(middle);
+        assert!(!inner.is_held());
+        drop(guard.scope(ask()).await.unwrap());
+        assert_eq!(store.now(), 0);
+    });
+}
+
+/// A sibling would run beside a body that was lent the share.
+#[test]
+fn a_share_is_given_back_after_the_outermost_poll_of_a_body_inside_of_it() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let ask = || store.ask(WAIT, client.lock("k").acquire());
+        let guard = ask().await.unwrap();
+        let middle = guard.scope(ask()).await.unwrap();
+        let inner = middle.scope(ask()).await.unwrap();
+        let body = async {
+            inner.scope(async { drop(middle) }).await;
+            let mut sibling = pin!(guard.scope(ask()));
+            let once = poll_fn(|cx| Poll::Ready(sibling.as_mut().poll(cx)));
+            assert!(once.await.is_pending());
+            drop(sibling.await.unwrap());
+        };
+        inner.scope(body).await;
+        assert_eq!(store.now(), 0);
+    });
+}
+
+/// The patrol must not take it for one that nobody polls.
+#[test]
+fn who_waits_for_ever_for_a_sibling_keeps_its_turn() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        let body = async {
+            let first = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+            let second = async {
+                let request = client.lock("k").wait_forever().acquire();
+                let _second = store.ask(None, request).await.unwrap();
+                ms(10).await;
+                store.now()
+            };
+            let third = async {
+                ms(1).await;
+                let _third = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+                store.now()
+            };
+            let ends = async {
+                ms(3000).await;
+                drop(first);
+            };
+            let (second, third, ()) = tokio::join!(second, third, ends);
+            assert_eq!((second, third), (3010, 3010));
+        };
+        guard.scope(body).await;
+    });
+}
+
+/// Its guard would be of no worth from the beginning.
+#[test]
+fn a_token_that_comes_when_the_hold_ends_comes_too_late() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(1000)).renew(false);
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
+        let body = async {
+            ms(900).await;
+            store.next("fence", &[Fate::Replies(88, 0)]);
+            let inner = store.ask(WAIT, client.lock("k").fenced().acquire());
+            assert_eq!(short(&inner.await.unwrap_err()), "lost, Expired");
+        };
+        guard.scope(body).await;
+        assert_eq!(store.now(), 988);
     });
 }

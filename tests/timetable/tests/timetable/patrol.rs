@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
-use lock_store::{Acquired, Link};
-use lock_testkit::store_decorator::Reply;
+use lock_store::{Acquire, Acquired, Link};
+use lock_testkit::store_decorator::{Reply, Request as Sent};
 use tokio::time::timeout;
 
 use crate::fates::{DOWN, Fate};
@@ -375,6 +375,91 @@ fn what_may_be_late_of_a_place_that_was_given_up_says_nothing_of_a_later_hold() 
         let guard = next.await.unwrap().unwrap();
         assert_eq!(store.calls(), []);
         drop(guard);
+        ms(1).await;
+    });
+}
+
+/// The store would not find the place, and hand the lock over to nobody.
+#[test]
+fn a_place_is_given_up_by_the_name_under_which_it_was_asked_for() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let first = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        let request = client.lock("k").fenced().acquire();
+        let mut unpolled: Request = Box::pin(store.ask(WAIT, request));
+        begin(&mut unpolled).await;
+        let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        first.abort();
+        is_polled_for(&mut unpolled, 100).await;
+        let name = |request: &Acquire| (request.first_lease, request.wait, request.tokens);
+        let asked_for = store
+            .seen()
+            .iter()
+            .rev()
+            .find_map(|one| match &one.request {
+                Sent::Acquire(request) if request.tokens > 0 => Some(name(request)),
+                _ => None,
+            });
+        ms(3000).await;
+        let given_up = store.seen().iter().find_map(|one| match &one.request {
+            Sent::Abandon(request) => Some(name(request)),
+            _ => None,
+        });
+        assert_eq!(given_up.unwrap(), asked_for.unwrap());
+        next.abort();
+    });
+}
+
+/// It is in nobody's way.
+#[test]
+fn one_that_was_polled_when_it_was_called_keeps_its_place_behind_another() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = ask_fairly(&store, &client);
+        begin(&mut unpolled).await;
+        let request = client.lock("k").fair().acquire();
+        let next = tokio::spawn(store.ask(WAIT, request));
+        ms(1).await;
+        let mut third = ask_fairly(&store, &client);
+        is_polled_for(&mut third, 2500).await;
+        assert_eq!(store.when("abandon"), [2000]);
+        store.call_all();
+        ms(2500).await;
+        assert!(store.when("abandon").is_empty());
+        next.abort();
+        drop(third);
+        ms(1).await;
+    });
+}
+
+/// Those far behind would lose their places for requests that have long gone.
+#[test]
+fn few_are_called_again_after_one_has_left_by_itself() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let ask = || store.ask(WAIT, client.lock("k").fair().acquire());
+        let mut unpolled: Request = Box::pin(ask());
+        begin(&mut unpolled).await;
+        let next = tokio::spawn(ask());
+        ms(3000).await;
+        assert_eq!(store.when("abandon"), [2000]);
+        next.abort();
+        ms(1).await;
+        let mut second: Request = Box::pin(ask());
+        begin(&mut second).await;
+        let polled: Vec<_> = (0..8).map(|_| tokio::spawn(ask())).collect();
+        ms(1).await;
+        let mut last: Request = Box::pin(ask());
+        begin(&mut last).await;
+        ms(4500).await;
+        assert!(matches!(store.when("abandon")[..], [3000, 5000..5300]));
+        polled.iter().for_each(tokio::task::JoinHandle::abort);
+        drop(last);
         ms(1).await;
     });
 }

@@ -791,3 +791,37 @@ fn the_silence_that_a_lock_has_met_counts_for_a_latch_as_well() {
         assert_eq!(short(&lock.await.unwrap().unwrap_err()), "Timeout");
     });
 }
+
+/// The store lives, and the caller is told why it got nothing.
+#[test]
+fn who_lost_every_race_for_a_key_hears_so_though_a_command_failed_before() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[DOWN]);
+        store.set_usual("acquire", Fate::Fails(StoreErrorKind::Contended));
+        let request = client.lock("k").wait(of(1000)).acquire();
+        let error = store.ask(1000, request).await.unwrap_err();
+        assert_eq!((short(&error).as_str(), store.now()), ("Contended", 1000));
+    });
+}
+
+#[test]
+fn a_later_wait_for_ever_at_a_latch_has_as_much_patience_as_the_first() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("wait", DOWN);
+        let waits = || {
+            let (latch, asking) = (client.latch("l"), Arc::clone(&store));
+            tokio::spawn(async move { asking.ask(None, latch.wait_forever()).await })
+        };
+        let first = waits();
+        ms(5000).await;
+        for (waits, ends) in [(first, 10_000), (waits(), 15_000)] {
+            let error = waits.await.unwrap().unwrap_err();
+            assert_eq!(
+                (short(&error).as_str(), store.now()),
+                ("Disconnected", ends)
+            );
+        }
+    });
+}
