@@ -235,6 +235,62 @@ pub(super) const OF_ENGINE: &[Known] = &[
         [1, 1],
         "a writer that waits keeps the downgrade off; only another thread could come between",
     ),
+    (
+        "revocation_inbox.rs",
+        "drop(asked);",
+        "deleted",
+        [1, 1],
+        "the lock is let go at the end of the function anyway",
+    ),
+    (
+        "liveness/busy_or_unavailable.rs",
+        "let impatient = self.patience_ends()",
+        "is_some_and → is_none_or",
+        [1, 1],
+        "without a failure there is none to report",
+    ),
+    (
+        "liveness/key.rs",
+        "Some((at, error)) if *at + FAILURE_LASTS >= since =>",
+        ">= → >",
+        [1, 1],
+        "it differs at one instant only, and there the key is looked at once more",
+    ),
+    (
+        "local_queue/queue.rs",
+        "drop(first);",
+        "deleted",
+        [1, 2],
+        ENDS,
+    ),
+    (
+        "local_queue/queues.rs",
+        "let entry = QueueEntry::new(&signal, request, false);",
+        "true",
+        [1, 1],
+        "no hold is ever handed off through a queue that is in no table",
+    ),
+    (
+        "local_queue/skipped.rs",
+        "drop(called);",
+        "deleted",
+        [1, 1],
+        ENDS,
+    ),
+    (
+        "local_queue/waiter.rs",
+        ".is_some_and(|(first, _)| *first == self.ticket)",
+        "is_some_and → is_none_or",
+        [1, 1],
+        "its queue is empty only if the patrol takes it at this very moment, and its inbox says so",
+    ),
+    (
+        "reentrancy/gate.rs",
+        "let is_lent = state.is_taken || state.readers > 0;",
+        "> → >=",
+        [1, 1],
+        LOOKS,
+    ),
 ];
 
 const TURN: &str = "how much is written at once changes, and nothing else";
