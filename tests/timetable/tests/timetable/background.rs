@@ -1,10 +1,11 @@
 //! Releases in the background, and those that fail.
 
 use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use lock_runtime::observe::{Event, What};
 use lock_runtime::{LockError, LostReason, StoreErrorKind};
-use lock_store::{Released, Renewed};
+use lock_store::{Released, Renewed, StoreError};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -668,5 +669,136 @@ fn a_later_request_waits_for_the_repeat_of_a_release_that_its_caller_saw_fail() 
         assert_eq!(store.calls(), calls);
         drop(next.unwrap());
         ms(1).await;
+    });
+}
+
+/// A client with many releases must not keep a store that fails from its other clients.
+#[test]
+fn many_releases_that_fail_keep_a_distance_until_the_store_is_back() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut guards = Vec::new();
+        for number in 0..40 {
+            let request = client.lock(format!("k{number}")).acquire();
+            guards.push(store.ask(WAIT, request).await.unwrap());
+        }
+        store.set_usual("release", DOWN);
+        drop(guards);
+        ms(68).await;
+        let tried = store.when("release");
+        assert_eq!(tried[..40], [0; 40]);
+        assert_eq!(tried[40..], [50, 55, 60, 65]);
+        store.set_usual("release", Fate::Passes);
+        ms(30).await;
+        // All that were not tried a second time.
+        assert_eq!(store.when("release"), [70; 36]);
+        ms(1000).await;
+        assert_eq!(client.stats().undoing, 0);
+    });
+}
+
+#[test]
+fn a_release_is_repeated_in_its_time_beside_one_at_another_server() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let one = store.ask(WAIT, client.lock("k@1").acquire()).await.unwrap();
+        let other = store.ask(WAIT, client.lock("l@2").acquire()).await.unwrap();
+        store.next("release", &[DOWN, DOWN]);
+        drop(one);
+        ms(40).await;
+        drop(other);
+        ms(1000).await;
+        assert_eq!(store.when("release"), [0, 40, 50, 90]);
+    });
+}
+
+/// So many are under way that some can't be sent. No request waits for those longer than for one
+/// that was sent.
+#[test]
+fn a_later_request_waits_for_a_release_that_is_not_sent_yet_for_one_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        // With as many servers, each has 16 under way at once.
+        let servers = (1..=16).map(|link| format!("k@{link}"));
+        let keys = servers.chain((0..20).map(|number| format!("k{number}@17")));
+        let mut guards = Vec::new();
+        for key in keys {
+            let request = client.lock(key).acquire();
+            guards.push(store.ask(WAIT, request).await.unwrap());
+        }
+        store.set_usual("release", Fate::Silence);
+        store.seen();
+        drop(guards);
+        let next = client.lock("k19@17").wait(of(5000)).acquire();
+        let next = tokio::spawn(store.ask(5000, next));
+        ms(499).await;
+        assert_eq!(store.calls(), [(0, "release"); 32]);
+        ms(10).await;
+        assert_eq!(store.when("acquire"), [500]);
+        next.abort();
+        ms(10).await;
+    });
+}
+
+/// The same for undos, of which fewer are under way at once.
+#[test]
+fn a_later_request_waits_for_an_undo_that_is_not_sent_yet_for_one_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Lost; 40]);
+        store.set_usual("abandon", Fate::Silence);
+        let ask_all = |wait| {
+            let ask = |number| {
+                let lock = client.lock(format!("k{number}"));
+                tokio::spawn(store.ask(wait, lock.wait(of(wait)).acquire()))
+            };
+            (0..40).map(ask).collect::<Vec<_>>()
+        };
+        for lost in ask_all(500) {
+            lost.await.unwrap().unwrap_err();
+        }
+        let next = ask_all(5000);
+        ms(499).await;
+        assert_eq!(store.when("abandon"), [500; 32]);
+        ms(10).await;
+        assert_eq!(store.when("acquire"), [1000; 40]);
+        next.iter().for_each(tokio::task::JoinHandle::abort);
+        store.set_usual("abandon", Fate::Passes);
+        ms(3000).await;
+    });
+}
+
+/// Else a dashboard would show connections of a client that is no more.
+#[test]
+fn a_shutdown_is_the_end_of_each_connection_and_no_other_is_told_after_it() {
+    simulated(async {
+        let (go_on, blocks) = mpsc::channel::<()>();
+        let (tells, told) = mpsc::channel();
+        let observed = Mutex::new((tells, blocks));
+        let observer = move |event: &Event<'_>| {
+            let (tells, blocks) = &*observed.lock().unwrap();
+            match event.what {
+                What::Connected { server, .. } => tells.send(format!("{server} is there")),
+                What::Disconnected { server, .. } => tells.send(format!("{server} is gone")),
+                _ => return,
+            }
+            .unwrap();
+            // Until the shutdown is over, so that it takes the same time always.
+            blocks.recv().unwrap_err();
+        };
+        let (store, client) = RecordingStore::open_with(|builder| builder.observer(observer)).await;
+        let listener = store.listener.lock().unwrap().take().unwrap();
+        listener.on_connected("one");
+        listener.on_connected("two");
+        client.shutdown(of(0)).await;
+        let error = StoreError::new(StoreErrorKind::Disconnected, "the test ends it");
+        listener.on_disconnected("one", &error);
+        listener.on_connected("late");
+        drop((go_on, listener, client));
+        store.let_go();
+        ms(1000).await;
+        let told = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(10)).ok());
+        let expected = ["one is there", "two is there", "one is gone", "two is gone"];
+        assert!(told.eq(expected));
     });
 }

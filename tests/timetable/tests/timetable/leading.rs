@@ -1,8 +1,10 @@
 //! Leaders: how soon one stands again, after a term and in an outage.
 
 use std::cell::Cell;
+use std::sync::{Arc, Mutex};
 
 use lock_runtime::Guard;
+use lock_runtime::observe::{Event, What};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, ms, of, simulated};
@@ -120,5 +122,122 @@ fn an_outage_is_told_once_and_the_next_one_once_more() {
         let told: Vec<u64> = told.iter().map(|(at, _)| at / 1000).collect();
         // Ten seconds after the last answer.
         assert_eq!(told, [10, 109]);
+    });
+}
+
+/// Else a leader whose pauses have grown would stay slow after a good term.
+#[test]
+fn a_term_of_half_its_lease_is_no_short_one() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut terms = [1000, 1000, 15_000, 14_999, 1000].into_iter();
+        let ended = Cell::new(None);
+        let mut pauses = Vec::new();
+        let lock = client.lock("k").lease(of(30_000));
+        let leads = lock.lead(async |guard: &Guard| {
+            pauses.extend(ended.get().map(|ended| store.now() - ended));
+            let Some(lasts) = terms.next() else {
+                return;
+            };
+            let _ends = Ends(&store, &ended);
+            store.set_usual("renew", DOWN);
+            ms(lasts).await;
+            store.set_usual("renew", Fate::Passes);
+            assert!(client.force_release("k").await.unwrap());
+            // Finds at once that it is gone.
+            guard.extend(of(30_000)).await.unwrap_err();
+            std::future::pending::<()>().await;
+        });
+        store.ask(None, leads).await.unwrap();
+        assert_eq!(pauses, [50, 100, 50, 100, 200]);
+    });
+}
+
+/// Nobody would look at a store that fails anew if the log were silent.
+#[test]
+fn an_outage_after_a_term_is_told_once_more() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("acquire", DOWN);
+        let mut terms = 0;
+        let leads = client.lock("k").lead(async |guard: &Guard| {
+            terms += 1;
+            if terms == 1 {
+                store.set_usual("acquire", DOWN);
+                assert!(client.force_release("k").await.unwrap());
+                guard.extend(of(30_000)).await.unwrap_err();
+                std::future::pending::<()>().await;
+            }
+        });
+        let outages = async {
+            for _ in 0..2 {
+                ms(15_000).await;
+                store.set_usual("acquire", Fate::Passes);
+            }
+        };
+        let (led, ()) = tokio::join!(store.ask(None, leads), outages);
+        led.unwrap();
+        let told = store.noted("log: can't stand for a lock");
+        let told: Vec<u64> = told.iter().map(|(at, _)| at / 1000).collect();
+        // Ten seconds after each began.
+        assert_eq!(told, [10, 25]);
+    });
+}
+
+/// Observers count by the key that is the same for each order in which the keys are given.
+#[test]
+fn a_candidate_for_several_keys_is_told_by_the_first_and_how_many_more_there_are() {
+    simulated(async {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tells = Arc::clone(&told);
+        let observer = move |event: &Event<'_>| {
+            let name = match event.what {
+                What::Candidate => "stands",
+                What::TermBegan => "begins",
+                What::TermEnded { .. } => "ends",
+                _ => return,
+            };
+            let lock = event.lock.unwrap();
+            let key = lock.key.to_string();
+            tells.lock().unwrap().push((name, key, lock.more_keys));
+        };
+        let (store, client) = RecordingStore::open_with(|builder| builder.observer(observer)).await;
+        let leads = client
+            .multi_lock(["b", "c", "a"])
+            .lead(async |_: &Guard| ());
+        store.ask(None, leads).await.unwrap();
+        let expected = ["stands", "begins", "ends"].map(|name| (name, "a".to_owned(), 2));
+        assert_eq!(*told.lock().unwrap(), expected);
+    });
+}
+
+/// A store that was back for a moment has not worked: its failures are one outage.
+#[test]
+fn an_outage_is_another_one_after_a_request_of_more_than_half_a_minute() {
+    simulated(async {
+        // A request begins at 10,050 and looks each second. It ends ten seconds after an answer.
+        for (fails_from, expected) in [(30_500, vec![10]), (31_500, vec![10, 41])] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("the store fails once more from {fails_from}"));
+            let other = store.other().await;
+            let lock = other.lock("k").lease(of(3_600_000));
+            let held = lock.acquire().await.unwrap();
+            store.set_usual("acquire", DOWN);
+            let leads = client.lock("k").lead(async |_: &Guard| ());
+            let outages = async {
+                ms(10_025).await;
+                store.set_usual("acquire", Fate::Passes);
+                ms(fails_from - 10_025).await;
+                store.set_usual("acquire", DOWN);
+                ms(15_000).await;
+                store.set_usual("acquire", Fate::Passes);
+                held.release().await
+            };
+            let (led, released) = tokio::join!(store.ask(None, leads), outages);
+            led.and(released).unwrap();
+            let told = store.noted("log: can't stand for a lock");
+            let told: Vec<u64> = told.iter().map(|(at, _)| at / 1000).collect();
+            assert_eq!(told, expected);
+        }
     });
 }

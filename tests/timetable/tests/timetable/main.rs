@@ -36,6 +36,8 @@ mod revoking;
 mod rules;
 mod schedule;
 mod several;
+mod thread_end;
 mod trust;
 mod until;
+mod views;
 mod waiting;
