@@ -367,3 +367,16 @@ fn a_token_that_comes_when_the_hold_ends_comes_too_late() {
         assert_eq!(store.now(), 988);
     });
 }
+
+/// It is not to be waited for: another client's hold keeps no store open.
+#[test]
+fn a_shutdown_inside_of_another_clients_hold_ends_when_the_store_is_closed() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        let guard = other.lock("k").acquire().await.unwrap();
+        guard.scope(client.shutdown(of(50))).await;
+        assert_eq!(store.noted("the store is closed").len(), 1);
+        assert!(guard.is_held());
+    });
+}

@@ -479,3 +479,57 @@ fn an_extension_is_as_long_as_a_lease_may_be_whatever_the_store_can_keep() {
         }
     });
 }
+
+/// There is nothing to renew, and each try would cost a command.
+#[test]
+fn a_lock_that_was_gone_when_it_was_downgraded_is_renewed_no_more() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.rw_lock("k").write().lease(of(3000)).renew(true);
+        let guard = store.ask(WAIT, request.acquire()).await.unwrap();
+        store.answer(Reply::Shrink(Released::NotHeld));
+        let error = guard.downgrade().await.unwrap_err();
+        assert_eq!(short(&error), "lost, Gone");
+        ms(5000).await;
+        assert_eq!(store.calls(), [(0, "acquire"), (0, "shrink")]);
+    });
+}
+
+/// Its body may still run, and until then the store keeps it for nobody else.
+#[test]
+fn a_lock_that_was_taken_from_its_holder_is_over_at_its_deadline_to_the_instant() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(600)).acquire();
+        let guard = store.ask(WAIT, request).await.unwrap();
+        drop(client.revoke("k", of(0)).await.unwrap());
+        ms(591 - store.now()).await;
+        assert_eq!((guard.is_held(), client.stats().held), (false, 1));
+        ms(1).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((store.now(), client.stats().held), (592, 0));
+    });
+}
+
+/// How near to the end it is goes by the lease of the extension.
+#[test]
+fn a_hold_that_was_extended_by_less_to_the_same_deadline_is_lost_for_max_hold_if_that_ends_it() {
+    simulated(async {
+        for (max_hold, reason) in [(4029, "lost, MaxHold"), (4030, "lost, NotRenewed")] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("max_hold {max_hold}"));
+            let request = client.lock("k").lease(of(4000)).renew(true);
+            let request = request.max_hold(of(max_hold)).acquire();
+            let guard = store.ask(WAIT, request).await.unwrap();
+            ms(1188).await;
+            guard.extend(of(2800)).await.unwrap();
+            store.set_usual("renew", DOWN);
+            guard.lost().await;
+            assert_eq!(store.now(), 3958);
+            assert_eq!(short(&guard.release().await.unwrap_err()), reason);
+            ms(1).await;
+        }
+    });
+}

@@ -489,3 +489,69 @@ fn keys_of_which_one_is_busy_or_of_another_kind_leave_nothing_to_undo() {
         }
     });
 }
+
+#[test]
+fn what_is_refused_for_several_keys_names_four_and_counts_the_others() {
+    simulated(async {
+        for (keys, named) in [
+            (
+                &["a", "b", "c", "d"][..],
+                r#""a", "b", "c", "d" together: "#,
+            ),
+            (
+                &["a", "b", "c", "d", "e"],
+                r#""a", "b", "c", "d", 1 more together: "#,
+            ),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.next("acquire_all", &[Fate::Fails(StoreErrorKind::Denied)]);
+            let request = client.multi_lock(keys.iter().copied()).acquire();
+            let error = store.ask(WAIT, request).await.unwrap_err();
+            let LockError::Unavailable { source, .. } = &error else {
+                panic!("{error}")
+            };
+            assert!(source.detail().starts_with(named), "{error}");
+        }
+    });
+}
+
+/// The client may have connected anew before the command was sent.
+#[test]
+fn a_lost_command_for_all_is_undone_over_the_link_that_it_went() {
+    simulated(async {
+        // The keys are at link 9, and the command went over link 0.
+        for (link, undone) in [(0, true), (9, false)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("undone over link {link}"));
+            store.next(
+                "acquire_all",
+                &[Fate::FailsLate(StoreErrorKind::Timeout, 1000)],
+            );
+            store.set_usual("abandon", Fate::Replies(0, link));
+            let request = client.multi_lock(["a@9", "b@9"]).wait(of(0)).acquire();
+            store.ask(0, request).await.unwrap_err();
+            ms(2000).await;
+            assert_eq!(store.when("abandon") == [0, 0], undone, "{link}");
+        }
+    });
+}
+
+/// It had half the time of a command: that silence says nothing about the connection.
+#[test]
+fn a_try_that_has_waited_for_a_release_is_not_repeated() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.set_usual("release", Fate::Lost);
+        drop(guard);
+        ms(10).await;
+        store.next("acquire", &[Fate::FailsLate(StoreErrorKind::Timeout, 1000)]);
+        let error = store
+            .ask(0, client.lock("k").try_acquire())
+            .await
+            .unwrap_err();
+        assert_eq!(short(&error), "Timeout");
+        ms(1000).await;
+        assert_eq!(store.when("acquire"), [0, 260]);
+    });
+}

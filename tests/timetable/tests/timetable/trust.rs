@@ -1,6 +1,8 @@
 //! Stores that say for themselves how far their replies are to be trusted, and when to ask again.
 
-use lock_runtime::{LockClient, LockClientBuilder, LockError, Rate};
+use std::sync::Arc;
+
+use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, Rate};
 use lock_store::{
     Ability, Acquired, AcquiredAll, Busy, Capabilities, Granted, Renewed, StoreErrorKind, Trust,
 };
@@ -370,5 +372,132 @@ fn that_keys_are_apart_was_not_asked_of_anybody() {
         let request = client.multi_lock(["a", "b"]).wait(of(300)).acquire();
         assert!(store.ask(300, request).await.unwrap_err().is_unavailable());
         assert_eq!(client.stats().since_last_answer, None);
+    });
+}
+
+/// The first task has a lease that the store allows to trust for so long, and releases it `after`
+/// a moment. The store then, and what the next task has, which asks for the lease `next`.
+async fn passed_on(
+    (lease, allows): (u64, u64),
+    after: u64,
+    next: u64,
+    renew: bool,
+) -> (Arc<RecordingStore>, Guard) {
+    let settings = |builder: LockClientBuilder| builder.local_tenure(4, of(60_000));
+    let (store, client) = RecordingStore::open_with(settings).await;
+    store.title(format!("{allows} of {lease}, next {next}, renew {renew}"));
+    store.answer(granted_for(allows));
+    let guard = store.ask(WAIT, client.lock("k").lease(of(lease)).acquire());
+    let guard = guard.await.unwrap();
+    let request = client.lock("k").lease(of(next)).renew(renew).acquire();
+    let waits = tokio::spawn(store.ask(WAIT, request));
+    ms(after).await;
+    store.seen();
+    guard.release().await.unwrap();
+    let guard = waits.await.unwrap().unwrap();
+    (store, guard)
+}
+
+/// Else each hand-over inside the process would cost a command, and would be renewed too late.
+#[test]
+fn a_hold_that_is_trusted_for_less_is_handed_off_and_renewed_sooner() {
+    simulated(async {
+        let (store, guard) = passed_on((30_000, 600), 1, 30_000, true).await;
+        assert_eq!((store.calls(), guard.remaining()), (vec![], of(599)));
+        ms(250).await;
+        assert_eq!(store.when("renew"), [200]);
+    });
+}
+
+/// After a crash the key would stay taken for longer than the one that has it asked for.
+#[test]
+fn a_hold_that_the_store_keeps_for_longer_than_it_is_trusted_is_handed_off_by_its_lease() {
+    simulated(async {
+        let (store, _guard) = passed_on((30_000, 600), 1, 1000, true).await;
+        assert_eq!(store.when("acquire"), [1]);
+    });
+}
+
+#[test]
+fn a_store_that_allows_the_whole_lease_sets_no_limit_to_the_next_one() {
+    simulated(async {
+        // Of 30 s, 29,698 ms are trusted in any case: less than half of what is of 60 s.
+        for (allows, asks) in [(29_697, vec![]), (29_698, vec![1])] {
+            let (store, guard) = passed_on((30_000, allows), 1, 60_000, true).await;
+            assert_eq!(store.when("acquire"), asks, "{allows}");
+            drop(guard);
+            ms(1).await;
+        }
+    });
+}
+
+/// There is no rest to ask for.
+#[test]
+fn a_fixed_lease_that_the_store_allows_to_trust_wholly_is_handed_off_and_not_renewed() {
+    simulated(async {
+        // Of 9,900 ms, 9,799 are trusted.
+        let (store, guard) = passed_on((9950, 9799), 50, 9900, false).await;
+        ms(9000).await;
+        assert_eq!((store.calls(), guard.is_held()), (vec![], true));
+    });
+}
+
+/// Else its user would hear so from the store, or not at all.
+#[test]
+fn a_store_that_keeps_read_write_locks_for_less_refuses_them_and_no_others() {
+    simulated(async {
+        let (store, client) = RecordingStore::open_as(|can| {
+            can.read_write_lease = Some((of(5000), "ask for less".into()));
+        })
+        .await;
+        let (long, short) = (of(5001), of(5000));
+        let (lock, permit) = (|| client.lock("k"), || client.semaphore("s", 1).permit());
+        let refused = [
+            client.rw_lock("r").read().lease(long),
+            client.rw_lock("r").write().lease(long),
+            client.rw_lock("r").read().lease(short).hold_at_least(long),
+        ];
+        for request in refused {
+            let error = store.ask(WAIT, request.acquire()).await.unwrap_err();
+            assert!(
+                error.to_string().contains("at most 5s: ask for less"),
+                "{error}"
+            );
+        }
+        assert_eq!(store.calls(), []);
+        let granted = [
+            client.rw_lock("r").read().lease(short).hold_at_least(short),
+            lock().lease(long),
+            client.lock("l").lease(short).hold_at_least(long),
+            permit().lease(long),
+            client
+                .semaphore("t", 1)
+                .permit()
+                .lease(short)
+                .hold_at_least(long),
+        ];
+        for request in granted {
+            let guard = store.ask(WAIT, request.acquire()).await;
+            guard.unwrap().release().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn more_keys_than_the_store_takes_at_once_are_refused_without_a_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open_as(|can| can.most_keys = Some(2)).await;
+        let request = client.multi_lock(["a", "b", "c"]).acquire();
+        let error = store.ask(WAIT, request).await.unwrap_err();
+        assert!(error.to_string().contains("takes 2 at most"), "{error}");
+        assert_eq!(store.calls(), []);
+        let request = client.multi_lock(["a", "b", "a"]).acquire();
+        store
+            .ask(WAIT, request)
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
     });
 }

@@ -61,3 +61,30 @@ fn an_extension_that_is_trusted_for_less_is_renewed_in_time() {
         assert_eq!(store.when("renew")[0], 3000);
     });
 }
+
+#[test]
+fn a_fixed_lease_that_was_extended_is_asked_for_to_its_new_end() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(3000)).acquire();
+        let guard = store.ask(WAIT, request).await.unwrap();
+        store.answer(Reply::Renew(vec![Renewed::Until(runtime_now() + of(1100))]));
+        guard.extend(of(10_000)).await.unwrap();
+        assert_eq!(guard.remaining(), of(1100));
+        guard.lost().await;
+        assert!((9900..10_000).contains(&store.now()), "{}", store.now());
+    });
+}
+
+/// The store was asked for less than a renewal asks for.
+#[test]
+fn a_short_extension_is_followed_by_a_renewal_at_a_third_of_it() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        ms(2000).await;
+        guard.extend(of(3000)).await.unwrap();
+        ms(1100).await;
+        assert_eq!(store.when("renew"), [2000, 3000]);
+    });
+}

@@ -825,3 +825,49 @@ fn a_later_wait_for_ever_at_a_latch_has_as_much_patience_as_the_first() {
         }
     });
 }
+
+/// Each of a crowd of readers that came at once would ask when the one before it is granted.
+#[test]
+fn who_has_asked_at_the_instant_of_the_one_before_does_not_ask_again() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let permits = || client.semaphore("k", 2).permits(1).wait(of(9000));
+        let other = store.other().await.semaphore("k", 2);
+        let _held = other.permits(1).acquire().await.unwrap();
+        store.next("acquire", &[Fate::Replies(300, 0), Fate::Replies(0, 0)]);
+        let first = tokio::spawn(store.ask(9000, permits().acquire()));
+        let second = tokio::spawn(store.ask(9000, permits().acquire()));
+        ms(900).await;
+        assert!(first.is_finished() && !second.is_finished());
+        assert_eq!(store.when("acquire"), [0, 0]);
+        second.abort();
+    });
+}
+
+#[test]
+fn a_store_that_is_down_is_not_asked_once_more_at_the_end_of_the_wait() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        for verb in ["acquire", "inspect", "ping"] {
+            store.set_usual(verb, DOWN);
+        }
+        let request = client.lock("k").wait(of(750)).acquire();
+        let error = store.ask(750, request).await.unwrap_err();
+        assert_eq!((short(&error).as_str(), store.now()), ("Disconnected", 750));
+        // The next try would come at 750.
+        assert_eq!(store.when("acquire"), [0, 50, 150, 350]);
+    });
+}
+
+#[test]
+fn the_first_of_a_fair_lock_asks_when_the_lease_of_the_holder_ends() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let held = store.other().await.lock("k").lease(of(1500)).renew(false);
+        let _held = held.acquire().await.unwrap();
+        let request = client.lock("k").fair().acquire();
+        drop(store.ask(WAIT, request).await.unwrap());
+        assert!(store.now() <= 1501, "{}", store.now());
+        ms(100).await;
+    });
+}
