@@ -317,7 +317,7 @@ pub(super) const OF_ENGINE: &[Known] = &[
         "let left = self.patience.saturating_sub(since.elapsed());",
         "saturating_sub → saturating_add",
         [1, 1],
-        "visible only by real time, in how long the end of a thread waits for a store that is silent",
+        "only real time shows how long the end of a thread waits for a silent store",
     ),
     (
         "background/thread.rs",
@@ -338,7 +338,7 @@ pub(super) const OF_ENGINE: &[Known] = &[
         "LockError::Busy { .. } => true,",
         "false",
         [1, 1],
-        "a candidate's request waits for ever, and such a request is never told that the lock is busy",
+        "a candidate waits for ever, and such a request is never told that it is busy",
     ),
     (
         "acquire/foreign.rs",
@@ -366,7 +366,7 @@ pub(super) const OF_ENGINE: &[Known] = &[
         "if self.has_no_thread() || hold.is_released()",
         "|| → &&",
         [1, 1],
-        "a hold that was released is not ended again, and in a forked child no thread sends the release",
+        "what was released is not ended again, and a forked child has no thread that would",
     ),
 ];
 
