@@ -240,7 +240,7 @@ pub(super) const OF_ENGINE: &[Known] = &[
         "drop(asked);",
         "deleted",
         [1, 1],
-        "the lock is let go at the end of the function anyway",
+        ENDS,
     ),
     (
         "liveness/busy_or_unavailable.rs",

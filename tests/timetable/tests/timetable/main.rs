@@ -11,6 +11,8 @@
 //! INSTA_UPDATE=always cargo test -p lock-timetable --test timetable
 //! ```
 //!
+//! Two files record none: `thread_end` has real threads, and `views` a store of its own.
+//!
 //! A test asserts its own subject, and `rules.rs` asserts what holds for every schedule. No new
 //! snapshot can hide either.
 #![expect(
