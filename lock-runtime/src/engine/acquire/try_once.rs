@@ -15,7 +15,7 @@ impl AcquireTask<'_> {
     pub(super) async fn try_once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
         if let Some(released) = engine.local_queues.until_released(&key) {
-            // A release may hang at another server, where its hold has more keys.
+            // A release may hang at a connection that another takes the place of.
             let by = now + self.budget.latest_end(None).saturating_duration_since(now) / 2;
             let _ = engine.clock.by(by, released).await;
             now = engine.clock.now();

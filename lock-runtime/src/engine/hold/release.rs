@@ -1,11 +1,13 @@
 //! The release of a hold: handed off to another task of this process, given back to the store, or
 //! given back in the background.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lock_store::{Instant, Release, Released};
+use lock_store::{Acquire, Instant, Release, Released};
 
 use super::Hold;
+use super::part::Part;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
 use crate::engine::background::cleanup::{CleanupJob, GoneHold, PendingRelease};
@@ -15,9 +17,23 @@ use crate::engine::local_queue::Handoff;
 use crate::error::{LockError, LostReason};
 
 impl Hold {
-    fn release_requests(&self, keep: Duration) -> Vec<Release> {
+    fn release_requests<'p>(
+        &self,
+        parts: impl IntoIterator<Item = &'p Part>,
+        keep: Duration,
+    ) -> Vec<Release> {
         let release = |part| Release::new(self.claim(part), keep);
-        self.parts().iter().map(release).collect()
+        parts.into_iter().map(release).collect()
+    }
+
+    /// Earlier commands with an unknown outcome for the keys of these parts.
+    fn pending_outcomes_of(&self, parts: &[&Part]) -> Vec<(LateAcquire, Acquire)> {
+        let outcomes = self.pending_outcomes.iter();
+        let of_parts = outcomes.filter(|(_, request)| {
+            let key = &request.claim.key;
+            parts.iter().any(|part| part.key == *key)
+        });
+        of_parts.cloned().collect()
     }
 }
 
@@ -54,7 +70,7 @@ impl Engine {
             Err(handoff) => handoff,
         };
         let unfinished = Unfinished { engine: self, hold };
-        let requests = hold.release_requests(ending.keep);
+        let requests = hold.release_requests(hold.parts(), ending.keep);
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
         self.liveness.note(sent, &result);
@@ -135,7 +151,8 @@ impl Engine {
         self.send_release(hold, later, GoneHold::IsExpected);
     }
 
-    /// Releases in the background.
+    /// Releases in the background: at each server by itself, so that one that does not answer holds
+    /// back no request for a key of another.
     pub(in crate::engine) fn send_release(
         &self,
         hold: &Hold,
@@ -143,19 +160,25 @@ impl Engine {
         gone: GoneHold,
     ) {
         let now = self.clock.now();
-        let parts = hold.parts().iter();
-        let parts = parts.filter(|_| later == LaterRequests::Wait);
-        self.cleanup.send(CleanupJob::Release(PendingRelease {
-            requests: hold.release_requests(Duration::ZERO),
-            keep_until: now + hold.keep(now),
-            // A renewal may be under way, or its answer lost.
-            expires: (now + hold.lease).max(hold.stored_until()),
-            holds_back: parts
-                .map(|part| self.local_queues.releasing(&part.key))
-                .collect(),
-            pending_outcomes: hold.pending_outcomes.clone(),
-            gone,
-        }));
+        let mut by_link = BTreeMap::<_, Vec<_>>::new();
+        for part in hold.parts() {
+            let link = self.store.link_of(&part.key);
+            by_link.entry(link).or_default().push(part);
+        }
+        for parts in by_link.into_values() {
+            let waited_for = parts.iter().filter(|_| later == LaterRequests::Wait);
+            self.cleanup.send(CleanupJob::Release(PendingRelease {
+                keep_until: now + hold.keep(now),
+                // A renewal may be under way, or its answer lost.
+                expires: (now + hold.lease).max(hold.stored_until()),
+                holds_back: waited_for
+                    .map(|part| self.local_queues.releasing(&part.key))
+                    .collect(),
+                pending_outcomes: hold.pending_outcomes_of(&parts),
+                requests: hold.release_requests(parts, Duration::ZERO),
+                gone,
+            }));
+        }
     }
 }
 

@@ -768,6 +768,53 @@ fn a_later_request_waits_for_an_undo_that_is_not_sent_yet_for_one_command() {
     });
 }
 
+/// One of several servers may be silent. Nobody who wants a key of another waits for it.
+#[test]
+fn a_hold_at_two_servers_is_released_at_each_by_itself() {
+    simulated(async {
+        for (silent, [healthy, late]) in [(0, ["b@2", "a@1"]), (1, ["a@1", "b@2"])] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("the server of {late} is silent"));
+            let both = client.multi_lock(["a@1", "b@2"]).acquire();
+            let both = store.ask(WAIT, both).await.unwrap();
+            let mut fates = [Fate::Passes; 2];
+            fates[silent] = Fate::Silence;
+            store.next("release", &fates);
+            store.seen();
+            drop(both);
+            // The second, until the release was sent again.
+            for (key, at) in [(healthy, 0), (late, 550)] {
+                let next = client.lock(key).wait(of(WAIT)).acquire();
+                drop(store.ask(WAIT, next).await.unwrap());
+                assert_eq!(store.now(), at, "{key}");
+            }
+        }
+    });
+}
+
+/// The same of undos.
+#[test]
+fn many_undos_at_a_silent_server_hold_back_no_request_for_a_key_of_another() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Lost; 41]);
+        let lost = (0..40).map(|number| format!("k{number}@1"));
+        let lost: Vec<_> = lost
+            .chain(["l@2".to_owned()])
+            .map(|key| tokio::spawn(store.ask(500, client.lock(key).wait(of(500)).acquire())))
+            .collect();
+        store.next("abandon", &[Fate::Silence; 32]);
+        for one in lost {
+            one.await.unwrap().unwrap_err();
+        }
+        store.seen();
+        let next = store.ask(WAIT, client.lock("l@2").acquire()).await;
+        assert_eq!(store.when("acquire"), [500]);
+        drop(next.unwrap());
+        ms(3000).await;
+    });
+}
+
 /// Else a dashboard would show connections of a client that is no more.
 #[test]
 fn a_shutdown_is_the_end_of_each_connection_and_no_other_is_told_after_it() {

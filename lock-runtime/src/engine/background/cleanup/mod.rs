@@ -4,18 +4,17 @@ mod backlog;
 mod backlogs;
 mod pending_jobs;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Answer, Clock, Failure, Instant, Link, Release, Released, Store};
+use lock_store::{Acquire, Answer, Claim, Clock, Failure, Instant, Link, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use self::backlog::{AT_ONCE, Backlog, JobAttempt};
-use self::backlogs::{Backlogs, Way};
+use self::backlog::{AT_ONCE, JobAttempt};
+use self::backlogs::Backlogs;
 use self::pending_jobs::PendingJobs;
 use crate::engine::late_acquire::LateAcquire;
 use crate::engine::liveness::Liveness;
@@ -45,7 +44,7 @@ pub(in crate::engine) enum GoneHold {
     IsExpected,
 }
 
-/// The hold of a guard.
+/// The hold of a guard, or what of it is at one server.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
     pub(crate) requests: Vec<Release>,
@@ -85,19 +84,19 @@ pub(crate) struct CleanupTask {
     worker: CleanupWorker,
     /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlogs<PendingRelease>,
-    /// One backlog for all servers.
-    undos: Backlog<PendingUndo>,
+    undos: Backlogs<PendingUndo>,
 }
 
 /// The result of one try. A job that is not done is tried again then.
 enum AttemptEnd {
     Release {
-        way: Way,
+        link: Link,
         tries: u32,
         again: Option<(Instant, PendingRelease)>,
         undos: Vec<PendingUndo>,
     },
     Undo {
+        link: Link,
         tries: u32,
         again: Option<(Instant, PendingUndo)>,
     },
@@ -142,7 +141,7 @@ impl Cleanup {
                 jobs,
                 worker,
                 releases: Backlogs::new(RELEASES_AT_ONCE),
-                undos: Backlog::default(),
+                undos: Backlogs::new(AT_ONCE),
             },
         )
     }
@@ -210,10 +209,10 @@ impl CleanupTask {
                 job = self.jobs.recv(), if is_open => match job {
                     Some(CleanupJob::Drain(done)) => drains.push(done),
                     Some(CleanupJob::Release(job)) => {
-                        let way = self.worker.way_of_release(&job);
-                        self.releases.push(clock.now(), way, job);
+                        let link = self.worker.link_of_release(&job);
+                        self.releases.push(clock.now(), link, job);
                     }
-                    Some(CleanupJob::Undo(job)) => self.undos.push(clock.now(), job),
+                    Some(CleanupJob::Undo(job)) => self.push_undo(clock.now(), job),
                     None => is_open = false,
                 },
                 () = wake => {}
@@ -224,6 +223,11 @@ impl CleanupTask {
         self.worker.store.close();
     }
 
+    fn push_undo(&mut self, now: Instant, job: PendingUndo) {
+        let link = self.worker.link_of(&job.request.claim);
+        self.undos.push(now, link, job);
+    }
+
     /// Starts what may be tried now.
     fn start(&mut self, working: &mut JoinSet<AttemptEnd>) {
         let CleanupWorker {
@@ -232,11 +236,11 @@ impl CleanupTask {
             ..
         } = &self.worker;
         let now = clock.now();
-        while let Some((way, attempt)) = self.releases.next(now) {
-            working.spawn(clock.stoppable(self.worker.clone().release(way, attempt)));
+        while let Some((link, attempt)) = self.releases.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().release(link, attempt)));
         }
-        while let Some(attempt) = self.undos.next(now, AT_ONCE) {
-            working.spawn(clock.stoppable(self.worker.clone().undo(attempt)));
+        while let Some((link, attempt)) = self.undos.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().undo(link, attempt)));
         }
         // No request waits for what is not sent yet for longer than one command may take.
         if let Some(since) = now.checked_sub(*command_timeout) {
@@ -259,28 +263,30 @@ impl CleanupTask {
     fn finish(&mut self, ended: AttemptEnd) {
         match ended {
             AttemptEnd::Release {
-                way,
+                link,
                 tries,
                 again,
                 undos,
             } => {
                 let is_done = again.is_none();
-                let again = again.map(|(at, job)| (at, self.worker.way_of_release(&job), job));
-                self.releases.finish(&way, tries, again);
+                let again = again.map(|(at, job)| (at, self.worker.link_of_release(&job), job));
+                self.releases.finish(link, tries, again);
                 let now = self.worker.clock.now();
                 for undo in undos {
                     self.worker.pending.add_one();
-                    self.undos.push(now, undo);
+                    self.push_undo(now, undo);
                 }
                 if is_done {
                     self.worker.pending.finish_one();
                 }
             }
-            AttemptEnd::Undo { tries, again } => {
-                self.undos.finish(tries, again.is_none());
-                match again {
-                    Some((at, job)) => self.undos.repeat(tries, at, job),
-                    None => self.worker.pending.finish_one(),
+            AttemptEnd::Undo { link, tries, again } => {
+                let is_done = again.is_none();
+                let link_now = |job: &PendingUndo| self.worker.link_of(&job.request.claim);
+                let again = again.map(|(at, job)| (at, link_now(&job), job));
+                self.undos.finish(link, tries, again);
+                if is_done {
+                    self.worker.pending.finish_one();
                 }
             }
         }
@@ -288,13 +294,18 @@ impl CleanupTask {
 }
 
 impl CleanupWorker {
-    fn way_of_release(&self, job: &PendingRelease) -> Way {
-        let keys = job.requests.iter().map(|request| &request.claim.key);
-        let links: BTreeSet<Link> = keys.map(|key| self.store.link_of(key)).collect();
-        links.into_iter().collect()
+    /// Where a job for this claim stands in line.
+    fn link_of(&self, claim: &Claim) -> Link {
+        self.store.link_of(&claim.key)
     }
 
-    async fn release(self, way: Way, attempt: JobAttempt<PendingRelease>) -> AttemptEnd {
+    /// The keys of a release were at one server when it came.
+    fn link_of_release(&self, job: &PendingRelease) -> Link {
+        let first = job.requests.first();
+        first.map_or_else(|| self.store.link(), |one| self.link_of(&one.claim))
+    }
+
+    async fn release(self, link: Link, attempt: JobAttempt<PendingRelease>) -> AttemptEnd {
         let JobAttempt { tries, mut job } = attempt;
         let sent = self.clock.now();
         for request in &mut job.requests {
@@ -309,7 +320,7 @@ impl CleanupWorker {
             Err(failure) => (self.release_again(job, tries, &failure), Vec::new()),
         };
         AttemptEnd::Release {
-            way,
+            link,
             tries,
             again,
             undos,
@@ -373,7 +384,7 @@ impl CleanupWorker {
         (now < job.expires).then_some((again, job))
     }
 
-    async fn undo(self, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
+    async fn undo(self, link: Link, attempt: JobAttempt<PendingUndo>) -> AttemptEnd {
         let JobAttempt { tries, mut job } = attempt;
         let late = job.pending_outcome;
         let sent = self.clock.now();
@@ -400,6 +411,7 @@ impl CleanupWorker {
             }
         };
         AttemptEnd::Undo {
+            link,
             tries,
             again: again.map(|at| (at, job)),
         }
