@@ -103,9 +103,8 @@ impl LockClient {
     /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
     /// before.
     ///
-    /// Holders are asked one after the other. Where messages are slow, that takes up to one
-    /// `command_timeout` for each, also beyond the timeout, and one that has ended meanwhile may
-    /// still be listed: `inspect` tells what is so.
+    /// A message and a look at the store that are under way at the timeout are waited for, each
+    /// within `command_timeout`.
     ///
     /// All kinds of locks. Of several holders all are asked, or one:
     /// [`Revoke::held_by`]. Those that come later are not. A client can refuse

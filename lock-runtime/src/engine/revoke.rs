@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lock_store::{ClientMessage, FoundHolder, Instant, LockKey, Owner, RevokeAnswer};
 
 use super::Engine;
@@ -65,38 +66,43 @@ impl Engine {
                  stop; use `force_release`, which lets the next one in beside it",
             ));
         }
-        let by = self.clock.now() + timeout.min(FAR);
+        let only = only.as_deref();
+        let mut looked = self.clock.now();
+        let by = looked + timeout.min(FAR);
         let mut left: Vec<_> = self.list_holders(&key).await?;
         let owners = left.iter().filter_map(ToRevoke::owner);
         let _listening = self.revocations.listen(owners);
-        let (mut look, mut released) = (FIRST_LOOK, 0);
+        let (mut pause, mut released) = (FIRST_LOOK, 0);
+        let mut heard = self.revocations.answer_came.notified();
+        let mut last_look = self.demand(&key, &mut left, only, by).await;
         loop {
-            self.demand(&key, &mut left, only.as_deref()).await;
-            let heard = self.revocations.answer_came.notified();
-            left.retain(|one| !self.is_another(one, only.as_deref()));
-            let now = self.clock.now();
-            if left.iter().all(|one| self.is_settled(one, only.as_deref())) || now >= by {
+            left.retain(|one| !self.is_another(one, only));
+            let is_settled = left.iter().all(|one| self.is_settled(one, only));
+            if is_settled || looked >= last_look {
                 break;
             }
-            let next = (now + look).min(by);
-            look = (2 * look).min(LAST_LOOK);
+            let now = self.clock.now();
+            let next = (now + pause).min(last_look.max(now));
+            pause = (2 * pause).min(LAST_LOOK);
             let _ = self.clock.by(next, heard).await;
-            self.clock
-                .sleep_until(next.min(self.clock.now() + FIRST_LOOK))
-                .await;
+            let next = next.min(self.clock.now() + FIRST_LOOK);
+            self.clock.sleep_until(next).await;
+            heard = self.revocations.answer_came.notified();
+            looked = self.clock.now();
             match self.list_holders(&key).await {
                 Ok(there) => released += drop_ended(&mut left, &there),
                 Err(error) if self.clock.now() >= by => return Err(error),
                 // It is asked again.
                 Err(_) => {}
             }
+            if looked < by {
+                last_look = self.demand(&key, &mut left, only, by).await;
+            }
         }
+        let left = left.iter().map(|one| self.still_held(one, only));
         Ok(Revocation {
             released,
-            left: left
-                .iter()
-                .map(|one| self.still_held(one, only.as_deref()))
-                .collect(),
+            left: left.collect(),
         })
     }
 
@@ -109,8 +115,16 @@ impl Engine {
         Ok(holders.into_iter().map(one).collect())
     }
 
-    /// Asks each that has not answered.
-    async fn demand(&self, key: &LockKey, left: &mut [ToRevoke], only: Option<&str>) {
+    /// Asks each that has not answered, all at once. Returns when to look for the last time: at
+    /// `by`, or soon after they have been told.
+    async fn demand(
+        &self,
+        key: &LockKey,
+        left: &mut [ToRevoke],
+        only: Option<&str>,
+        by: Instant,
+    ) -> Instant {
+        let mut told = Vec::new();
         for one in left {
             let Some(owner) = one.owner() else { continue };
             let now = self.clock.now();
@@ -134,10 +148,15 @@ impl Engine {
                 owner,
                 only,
             };
-            let told = self.store.tell(owner.client, demand, self.command_by());
-            if let Err(error) = told.await {
-                tracing::debug!(%error, "the client of a holder is not told to stop");
-            }
+            told.push(self.store.tell(owner.client, demand, self.command_by()));
+        }
+        for failed in join_all(told).await.into_iter().filter_map(Result::err) {
+            tracing::debug!(error = %failed, "the client of a holder is not told to stop");
+        }
+        let told = self.clock.now();
+        match told > by {
+            true => told + FIRST_LOOK,
+            false => by,
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) enum Fate {
     /// It is not carried out, and the client hears so at once.
     Fails(StoreErrorKind),
     /// It is not carried out. The client hears at once that this is not known, and that it can't be
-    /// any more after this many milliseconds.
+    /// any more after this many milliseconds. Of a message it hears after them.
     FailsLate(StoreErrorKind, u64),
     /// The store loses all its data. Then the command is carried out.
     LosesAll,

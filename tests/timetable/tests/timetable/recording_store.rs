@@ -513,6 +513,10 @@ impl Interceptor for RecordingStore {
         let fate = self.fates.lock().unwrap().of_message();
         match fate {
             Fate::Fails(kind) => Box::pin(async move { Err(failure(kind, None).error) }),
+            Fate::FailsLate(kind, after) => Box::pin(async move {
+                ms(after).await;
+                Err(failure(kind, None).error)
+            }),
             // It goes to somebody who listens, and says nothing.
             Fate::Silence => Box::pin(async { Ok(true) }),
             // Nobody listens.

@@ -2,7 +2,9 @@
 //! is looked at, and what is said of each.
 
 use lock_runtime::{LockClient, LockError, Revocation, WhyHeld};
-use lock_store::{ClientId, ClientMessage, FoundHolder, LockKey, Owner, RevokeAnswer};
+use lock_store::{
+    ClientId, ClientMessage, FoundHolder, LockKey, Owner, RevokeAnswer, StoreErrorKind,
+};
 use lock_testkit::store_decorator::Reply;
 use tokio::task::JoinHandle;
 
@@ -49,6 +51,14 @@ fn revoke(client: &LockClient, timeout: u64) -> JoinHandle<Result<Revocation, Lo
     tokio::spawn(async move { request.await })
 }
 
+/// Two bodies of another client, each under one of two permits.
+async fn run_two_permits(store: &RecordingStore) -> [JoinHandle<Result<(), LockError>>; 2] {
+    let semaphore = store.other().await.semaphore("k", 2);
+    let bodies = [(); 2].map(|()| tokio::spawn(semaphore.permit().run(std::future::pending())));
+    ms(100).await;
+    bodies
+}
+
 /// Otherwise a lost message would leave the lock with its holder, or a revocation would keep the
 /// store and the holder busy, or notice late that all is done.
 #[test]
@@ -71,6 +81,51 @@ fn a_demand_is_sent_again_after_a_second_and_the_store_is_looked_at_soon_after_i
         assert_eq!(store.when_both("holders", "demands"), (looks, demands));
         let lost = body.await.unwrap().unwrap_err();
         assert_eq!(short(&lost), "lost, Revoked");
+    });
+}
+
+/// Otherwise a revocation would take a message's time for each holder, and tell of holds that have
+/// ended meanwhile.
+#[test]
+fn all_holders_are_asked_at_once_and_looked_at_after_slow_messages() {
+    simulated(async {
+        for (timeout, ends) in [(0, 410), (50, 410), (400, 400)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("within {timeout}"));
+            let bodies = run_two_permits(&store).await;
+            store.next("tell", &[Fate::Replies(400, 0); 2]);
+            let revoked = client.revoke("k", of(timeout)).await.unwrap();
+            assert_eq!(store.now(), 100 + ends);
+            let (looks, demands) = store.when_both("holders", "demands");
+            assert_eq!((looks, demands), (vec![100, 100 + ends], vec![100; 2]));
+            match timeout {
+                // They were told, and had no time.
+                400 => assert_eq!((revoked.released, revoked.left.len()), (0, 2)),
+                _ => assert_eq!((revoked.released, revoked.left.len()), (2, 0)),
+            }
+            for body in bodies {
+                body.await.unwrap().unwrap_err();
+            }
+        }
+    });
+}
+
+/// The next look may be a quarter of a second away.
+#[test]
+fn what_a_holder_says_while_another_is_told_is_heard() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let bodies = run_two_permits(&store).await;
+        let slow = Fate::FailsLate(StoreErrorKind::Timeout, 100);
+        store.next("tell", &[Fate::Lost, Fate::Lost, Fate::Passes, slow]);
+        let revoked = client.revoke("k", of(60_000)).await.unwrap();
+        assert_eq!(revoked.released, 2);
+        let (looks, demands) = store.when_both("holders", "demands");
+        assert_eq!(demands, [100, 100, 1160, 1160, 2270]);
+        assert_eq!(looks[7..], [910, 1160, 1270, 1520, 1770, 2020, 2270, 2280]);
+        for body in bodies {
+            body.await.unwrap().unwrap_err();
+        }
     });
 }
 
