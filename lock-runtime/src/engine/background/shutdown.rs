@@ -14,11 +14,11 @@ use crate::engine::reentrancy::call_chain;
 use crate::error::LostReason;
 
 impl Engine {
-    /// Refuses new and waiting requests, gives bodies time until the timeout, ends the holds that
-    /// are left, and waits for releases. The holds around the caller itself are none of these: they
-    /// go on until they are released, and then the background does the rest.
+    /// After [`refuse_requests`](Self::refuse_requests): ends waiting requests, gives bodies time
+    /// until the timeout, ends the holds that are left, and waits for releases. The holds around
+    /// the caller itself are none of these: they go on until they are released, and then the
+    /// background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
-        self.refuse_requests();
         self.local_queues.wake_all();
         self.closed.notify_waiters();
         if self.has_no_thread() {

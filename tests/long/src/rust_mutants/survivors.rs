@@ -300,13 +300,6 @@ pub(super) const OF_ENGINE: &[Known] = &[
     ),
     (
         "background/shutdown.rs",
-        "self.refuse_requests();",
-        "deleted",
-        [1, 1],
-        "the client has had all its engines refuse requests just before (`Layouts::close`)",
-    ),
-    (
-        "background/shutdown.rs",
         "self.send_release(&hold, LaterRequests::GoOn",
         "LaterRequests::GoOn → LaterRequests::Wait",
         [1, 1],
