@@ -293,7 +293,7 @@ pub(super) const OF_ENGINE: &[Known] = &[
     ),
     (
         "background/cleanup/backlogs.rs",
-        "if self.ways.get(way).is_some_and(Backlog::is_idle)",
+        "if self.links.get(&link).is_some_and(Backlog::is_idle)",
         "is_some_and → is_none_or",
         [1, 1],
         "a backlog that is not there is removed once more, nothing changes",
