@@ -26,7 +26,8 @@ struct File {
 pub(super) struct Copy {
     of: Target,
     folder: PathBuf,
-    /// Of cargo's results.
+    /// Of the copy's results. The programs that tests start have names without a hash, so that
+    /// those of another build would take their place.
     target: PathBuf,
     files: Vec<File>,
     /// The numbers of the changes that compile.
@@ -36,11 +37,11 @@ pub(super) struct Copy {
 impl Copy {
     /// Copies what git knows or would add, as it is now, and finds out which changes compile.
     pub(super) fn make(of: Target) -> Result<Self, String> {
-        let target = target()?;
+        let results = target()?;
         let mut copy = Self {
             of,
-            folder: target.join("mutants"),
-            target,
+            folder: results.join("mutants"),
+            target: results.join("mutants-built"),
             files: Vec::new(),
             compiling: BTreeSet::new(),
         };
