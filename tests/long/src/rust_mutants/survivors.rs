@@ -361,6 +361,41 @@ pub(super) const OF_ENGINE: &[Known] = &[
         [1, 1],
         "what was released is not ended again, and a forked child has no thread that would",
     ),
+    (
+        "background/views.rs",
+        "if keys.iter().any(|key| key.namespace().is_some()) {",
+        "any → all",
+        [1, 1],
+        "all keys of a request are of one view",
+    ),
+    (
+        "background/thread.rs",
+        "if is_own() || self.fork.detected_fork() {",
+        "|| → &&",
+        [1, 1],
+        "whoever can't be waited for is waited for as long as patience lasts, and no longer",
+    ),
+    (
+        "background/thread.rs",
+        "all.retain(|earlier| !earlier.is_over());",
+        "deleted",
+        [1, 1],
+        "a thread keeps some bytes for each of its clients until it ends",
+    ),
+    (
+        "background/watchdog.rs",
+        "let idle = schedule.awaited.is_some_and(|most| left <= most);",
+        "is_some_and → is_none_or",
+        [1, 1],
+        "where nobody waits, a call is heard by nobody",
+    ),
+    (
+        "background/watchdog.rs",
+        "if lease.is_none() {",
+        "is_none → is_some",
+        [1, 1],
+        "only a line of the log at the level `debug` tells of it",
+    ),
 ];
 
 const TURN: &str = "how much is written at once changes, and nothing else";

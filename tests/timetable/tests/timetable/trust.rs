@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, Rate};
 use lock_store::{
-    Ability, Acquired, AcquiredAll, Busy, Capabilities, Granted, Renewed, StoreErrorKind, Trust,
+    Ability, Acquired, AcquiredAll, Busy, Capabilities, Granted, Holder, Renewed, StoreErrorKind,
+    Trust,
 };
 use lock_testkit::runtime_now;
 use lock_testkit::store_decorator::Reply;
@@ -93,6 +94,30 @@ fn a_store_that_tells_of_no_release_says_when_to_ask() {
         drop(request.await.unwrap());
         // A key that is taken is asked for once more, with a place in the queue.
         assert_eq!(store.when("acquire"), [0, 0, 70, 140]);
+    });
+}
+
+/// It knows how its other clients take turns.
+#[test]
+fn a_foreign_holder_s_key_is_looked_at_often_unless_the_store_says_when() {
+    simulated(async {
+        for look_in in [None, Some(70)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("look in {look_in:?}"));
+            for _ in 0..2 {
+                let mut busy = Busy::new(None, true);
+                busy.holder = Some(Holder::Foreign(7));
+                busy.look_in = look_in.map(of);
+                store.answer(Reply::Acquire(Acquired::Busy(busy)));
+            }
+            let request = store.ask(10_000, client.lock("k").acquire());
+            drop(request.await.unwrap());
+            let asked = store.when("acquire");
+            match look_in {
+                Some(look_in) => assert_eq!(asked, [0, 0, look_in]),
+                None => assert!(matches!(asked[..], [0, 0, 1..50]), "{asked:?}"),
+            }
+        }
     });
 }
 

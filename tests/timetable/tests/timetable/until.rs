@@ -88,3 +88,22 @@ fn a_short_extension_is_followed_by_a_renewal_at_a_third_of_it() {
         assert_eq!(store.when("renew"), [2000, 3000]);
     });
 }
+
+/// The store would be asked for each handoff instead.
+#[test]
+fn what_is_trusted_for_less_since_its_renewal_is_handed_off_and_renewed_in_time() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.ask(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.answer(Reply::Renew(vec![Renewed::Until(runtime_now() + of(3000))]));
+        guard.extend(of(30_000)).await.unwrap();
+        let next = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        store.seen();
+        guard.release().await.unwrap();
+        let guard = next.await.unwrap().unwrap();
+        assert_eq!(guard.remaining(), of(2999));
+        ms(1000).await;
+        assert_eq!(store.calls(), [(1000, "renew")]);
+    });
+}

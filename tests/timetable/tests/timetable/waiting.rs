@@ -86,6 +86,25 @@ fn a_try_that_may_have_been_carried_out_is_repeated_by_its_owner() {
     });
 }
 
+/// Layouts of other libraries have another lock for those that are.
+#[test]
+fn the_store_is_told_whether_a_request_is_fair() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        for fair in [false, true] {
+            let lock = match fair {
+                true => client.lock("k").fair(),
+                false => client.lock("k"),
+            };
+            drop(store.ask(WAIT, lock.acquire()).await.unwrap());
+            ms(1).await;
+            let seen = store.seen();
+            let said = matches!(&seen[0].request, Request::Acquire(one) if one.fair == fair);
+            assert!(said, "{:?}", seen[0]);
+        }
+    });
+}
+
 #[test]
 fn a_silent_store_is_given_up_when_the_wait_ends() {
     simulated(async {
