@@ -103,8 +103,8 @@ impl LockClient {
     /// and a guard in somebody's hands may take long. Until they end, the hold is renewed as
     /// before.
     ///
-    /// A message and a look at the store that are under way at the timeout are waited for, each
-    /// within `command_timeout`.
+    /// What is under way at the timeout, messages or a look at the store, is waited for, and then
+    /// one more look: each takes `command_timeout` at most.
     ///
     /// All kinds of locks. Of several holders all are asked, or one:
     /// [`Revoke::held_by`]. Those that come later are not. A client can refuse

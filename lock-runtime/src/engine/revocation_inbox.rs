@@ -6,7 +6,7 @@ use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Owner, RevokeAnswer};
 use tokio::sync::{Notify, mpsc};
 
 /// At most this many demands of others wait. The rest gets no answer, and is sent again.
-const DEMANDS: usize = 64;
+pub(super) const DEMANDS: usize = 1024;
 
 /// The demands and the answers of a client.
 #[derive(Debug)]

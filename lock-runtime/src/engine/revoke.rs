@@ -4,12 +4,13 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, ready};
+use futures_util::stream::{self, StreamExt};
 use lock_store::{ClientMessage, FoundHolder, Instant, LockKey, Owner, RevokeAnswer};
 
 use super::Engine;
 use super::hold::Hold;
-use super::revocation_inbox::{Demand, Demands};
+use super::revocation_inbox::{DEMANDS, Demand, Demands};
 use crate::config::FAR;
 use crate::error::{LockError, LostReason};
 use crate::revocation::{Revocation, StillHeld, WhyHeld};
@@ -20,6 +21,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LAST_LOOK: Duration = Duration::from_millis(250);
 /// A demand without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(1);
+/// So many demands are on their way at once.
+const AT_ONCE: usize = 64;
 
 /// A holder that is to give up the lock.
 #[derive(Debug)]
@@ -95,7 +98,7 @@ impl Engine {
                 // It is asked again.
                 Err(_) => {}
             }
-            if looked < by {
+            if self.clock.now() < by {
                 last_look = self.demand(&key, &mut left, only, by).await;
             }
         }
@@ -150,9 +153,15 @@ impl Engine {
             };
             told.push(self.store.tell(owner.client, demand, self.command_by()));
         }
-        for failed in join_all(told).await.into_iter().filter_map(Result::err) {
-            tracing::debug!(error = %failed, "the client of a holder is not told to stop");
-        }
+        let told = stream::iter(told).buffer_unordered(AT_ONCE);
+        let note = |told| {
+            if let Err(error) = told {
+                let key = key.shortened();
+                tracing::debug!(%key, %error, "the client of a holder is not told to stop");
+            }
+            ready(())
+        };
+        told.for_each(note).await;
         let told = self.clock.now();
         match told > by {
             true => told + FIRST_LOOK,
@@ -241,22 +250,28 @@ fn drop_ended(left: &mut Vec<ToRevoke>, there: &[ToRevoke]) -> usize {
 
 /// The task that carries out the demands of others. Ends with the engine.
 pub(super) async fn run_demands(engine: Weak<Engine>, mut demands: Demands) {
-    while let Some(demand) = demands.recv().await {
+    let mut came = Vec::new();
+    while demands.recv_many(&mut came, DEMANDS).await > 0 {
         let Some(engine) = engine.upgrade() else {
             return;
         };
-        let Demand {
-            key,
-            asker,
-            owner,
-            only,
-        } = demand;
-        let answer = engine.give_up(&key, owner, only.as_deref());
-        let answer = engine.answer(key, owner, answer);
+        let carry_out = |demand| {
+            let Demand {
+                key,
+                asker,
+                owner,
+                only,
+            } = demand;
+            let answer = engine.give_up(&key, owner, only.as_deref());
+            (asker, engine.answer(key, owner, answer))
+        };
+        let answers: Vec<_> = came.drain(..).map(carry_out).collect();
         let (store, by) = (Arc::clone(&engine.store), engine.command_by());
         // A client that goes away does not wait for this.
         drop(engine);
-        if let Err(error) = store.tell(asker, answer, by).await {
+        let told = answers.into_iter();
+        let told = told.map(|(asker, answer)| store.tell(asker, answer, by));
+        for error in join_all(told).await.into_iter().filter_map(Result::err) {
             tracing::debug!(%error, "another client is not told what becomes of its revocation");
         }
     }

@@ -37,7 +37,8 @@ pub struct Stats {
     pub lost: u64,
     /// Holds that ended with their guard.
     pub released: u64,
-    /// Releases that failed at first, or found their hold gone.
+    /// Releases that failed at first, or found their hold gone. A hold of several keys of a cluster
+    /// has one at each of its servers, once its guard was dropped.
     pub release_failures: u64,
     /// Undos and releases under way in the background.
     pub undoing: usize,

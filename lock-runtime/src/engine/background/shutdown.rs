@@ -19,6 +19,7 @@ impl Engine {
     /// the caller itself are none of these: they go on until they are released, and then the
     /// background does the rest.
     pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
+        debug_assert!(self.is_closing(), "it refuses requests before it ends");
         self.local_queues.wake_all();
         self.closed.notify_waiters();
         if self.has_no_thread() {

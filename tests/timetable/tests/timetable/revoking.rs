@@ -51,10 +51,11 @@ fn revoke(client: &LockClient, timeout: u64) -> JoinHandle<Result<Revocation, Lo
     tokio::spawn(async move { request.await })
 }
 
-/// Two bodies of another client, each under one of two permits.
-async fn run_two_permits(store: &RecordingStore) -> [JoinHandle<Result<(), LockError>>; 2] {
-    let semaphore = store.other().await.semaphore("k", 2);
-    let bodies = [(); 2].map(|()| tokio::spawn(semaphore.permit().run(std::future::pending())));
+/// Bodies of another client, each under a permit of its own.
+async fn run_permits(store: &RecordingStore, all: u32) -> Vec<JoinHandle<Result<(), LockError>>> {
+    let semaphore = store.other().await.semaphore("k", all);
+    let run = |_| tokio::spawn(semaphore.permit().run(std::future::pending()));
+    let bodies = (0..all).map(run).collect();
     ms(100).await;
     bodies
 }
@@ -92,7 +93,7 @@ fn all_holders_are_asked_at_once_and_looked_at_after_slow_messages() {
         for (timeout, ends) in [(0, 410), (50, 410), (400, 400)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("within {timeout}"));
-            let bodies = run_two_permits(&store).await;
+            let bodies = run_permits(&store, 2).await;
             store.next("tell", &[Fate::Replies(400, 0); 2]);
             let revoked = client.revoke("k", of(timeout)).await.unwrap();
             assert_eq!(store.now(), 100 + ends);
@@ -110,12 +111,27 @@ fn all_holders_are_asked_at_once_and_looked_at_after_slow_messages() {
     });
 }
 
+/// A process may have all permits of a large semaphore.
+#[test]
+fn a_client_with_many_holds_is_told_of_each_at_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let bodies = run_permits(&store, 70).await;
+        let revoked = client.revoke("k", of(500)).await.unwrap();
+        assert_eq!((revoked.released, revoked.left.len()), (70, 0));
+        assert_eq!(store.when("holders"), [100, 110]);
+        for body in bodies {
+            body.await.unwrap().unwrap_err();
+        }
+    });
+}
+
 /// The next look may be a quarter of a second away.
 #[test]
 fn what_a_holder_says_while_another_is_told_is_heard() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        let bodies = run_two_permits(&store).await;
+        let bodies = run_permits(&store, 2).await;
         let slow = Fate::FailsLate(StoreErrorKind::Timeout, 100);
         store.next("tell", &[Fate::Lost, Fate::Lost, Fate::Passes, slow]);
         let revoked = client.revoke("k", of(60_000)).await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lock_store::Instant;
 
-/// The limit of repeats under way at once, and of first tries of a backlog that bounds them.
+/// The limit of a backlog's repeats under way at once, and of first tries of undos at all servers.
 pub(super) const AT_ONCE: usize = 32;
 
 /// If more than these wait for a repeat, repeats keep a distance.

@@ -82,7 +82,8 @@ pub(crate) struct Cleanup {
 pub(crate) struct CleanupTask {
     jobs: mpsc::UnboundedReceiver<CleanupJob>,
     worker: CleanupWorker,
-    /// There is one for each granted hold: it must not wait behind requests that came to nothing.
+    /// One for each granted hold at each server: they must not wait behind requests that came to
+    /// nothing.
     releases: Backlogs<PendingRelease>,
     undos: Backlogs<PendingUndo>,
 }

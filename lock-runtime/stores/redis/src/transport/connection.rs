@@ -46,6 +46,9 @@ pub(crate) struct Connection {
     state: watch::Sender<ConnectionState>,
     /// Counts links, over all connections of a store.
     links: Arc<AtomicU64>,
+    /// Its link while there is no connection. Each server has another: what waits for one of them
+    /// is told from what waits for another.
+    unconnected: Link,
     /// How many connections were made.
     made: AtomicU64,
     /// Commands in a row that got no answer.
@@ -87,6 +90,7 @@ impl Connection {
         Self {
             context,
             server,
+            unconnected: next(&links),
             progress: Arc::default(),
             state: watch::Sender::new(ConnectionState::Down(None)),
             links,
@@ -105,15 +109,15 @@ impl Connection {
         let _ = self.supervisor.set(supervisor);
     }
 
-    /// The link of its connection, `Link(0)` while there is none. It is read together with the
-    /// connection: whoever notes a link sends over that one or a later one, and an undo over it is
-    /// believed neither too soon nor never.
+    /// The link of its connection, or one of its own that nothing uses while there is none. It is
+    /// read together with the connection: whoever notes a link sends over that one or a later one,
+    /// and an undo over it is believed neither too soon nor never.
     pub(crate) fn link(&self) -> Link {
-        self.with_up(|up| up.link).unwrap_or(Link(0))
+        self.with_up(|up| up.link).unwrap_or(self.unconnected)
     }
 
     pub(super) fn next_link(&self) -> Link {
-        Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
+        next(&self.links)
     }
 
     fn with_up<T>(&self, read: impl FnOnce(&Arc<Connected>) -> T) -> Option<T> {
@@ -411,4 +415,8 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+fn next(links: &AtomicU64) -> Link {
+    Link(links.fetch_add(1, Ordering::AcqRel) + 1)
 }
