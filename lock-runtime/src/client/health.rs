@@ -17,7 +17,7 @@ pub struct Health {
     /// Holds that were lost since the client was made.
     pub lost: u64,
     /// Releases that failed at first, or found their hold gone, since the client was made; see
-    /// [`Stats::release_failures`](crate::Stats::release_failures).
+    /// [`Stats::release_failures`](crate::observe::Stats::release_failures).
     pub release_failures: u64,
     /// The servers that have the locks: one, each master of a cluster, or each server of a quorum.
     /// Those that do not answer are included. `LockClient::in_memory()` has none. The URL `memory:`

@@ -54,9 +54,26 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
             vec![stage("conformance", &["timestamp::"])],
             vec![stage("timestamp", &[])],
         ),
+        "limit.lua" => (
+            vec![alone(), stage("conformance", &["limits::"])],
+            vec![stage("faults", &["rates::"])],
+        ),
+        // It tells whose clients a revocation asks.
+        "holders.lua" => (
+            vec![stage(
+                "conformance",
+                &["redis::revoking::", "redis::verbs::", "redis::shares::"],
+            )],
+            vec![stage("faults", &["denied::", "rights::"])],
+        ),
+        // Beside clients without a queue.
+        "leave_free.lua" => (
+            vec![stage("faults", &["foreign::"])],
+            vec![stage("faults", &["denied::", "rights::"])],
+        ),
         "version.lua" => (vec![stage("versions", &["redis_scripts::"])], Vec::new()),
-        // What a user may do is asked for before a diagnosis.
-        "rights.lua" => (
+        // What a user may do is asked for at each login, and before a diagnosis.
+        "rights.lua" | "required_rights.lua" => (
             vec![alone(), stage("topology", &["diagnosis::"])],
             vec![stage("faults", &["denied::", "rights::"])],
         ),
@@ -105,7 +122,10 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
 pub(super) fn all(quick: bool) -> Vec<Stage> {
     let files = [
         "rate.lua",
+        "limit.lua",
         "latch.lua",
+        "holders.lua",
+        "leave_free.lua",
         "rights.lua",
         "quorum_take.lua",
         "lib.lua",

@@ -175,7 +175,9 @@ fn who_does_not_have_the_hold_yet_is_asked_again_and_who_stops_is_not() {
 #[test]
 fn a_revocation_looks_for_the_last_time_when_its_timeout_is_over() {
     simulated(async {
-        for (timeout, looks) in [(0, vec![0]), (50, vec![0, 10, 30, 50])] {
+        // After the timeout nobody is told again, either.
+        let long = vec![0, 10, 30, 70, 150, 310, 560, 810, 1000];
+        for (timeout, looks) in [(0, vec![0]), (50, vec![0, 10, 30, 50]), (1000, long)] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("within {timeout}"));
             let _held = store.other().await.lock("k").acquire().await.unwrap();

@@ -536,6 +536,27 @@ fn a_lost_command_for_all_is_undone_over_the_link_that_it_went() {
     });
 }
 
+/// Its place would stand in the store's queue, or its late grant keep the key.
+#[test]
+fn a_lost_reply_for_one_of_several_is_followed_by_an_undo() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("b").acquire().await.unwrap();
+        store.next("acquire", &[Fate::Lost]);
+        let several = client.multi_lock(["a", "b"]).acquire();
+        let several = tokio::spawn(store.ask(WAIT, several));
+        ms(1000).await;
+        other.release().await.unwrap();
+        let guard = several.await.unwrap().unwrap();
+        store.seen();
+        // It says nothing of what may come over the link of the lost one.
+        store.next("release", &[Fate::Replies(0, 9)]);
+        drop(guard);
+        ms(10).await;
+        assert_eq!(store.calls(), [(1000, "release"), (1000, "abandon")]);
+    });
+}
+
 /// It had half the time of a command: that silence says nothing about the connection.
 #[test]
 fn a_try_that_has_waited_for_a_release_is_not_repeated() {
