@@ -396,6 +396,13 @@ pub(super) const OF_ENGINE: &[Known] = &[
         [1, 1],
         "only a line of the log at the level `debug` tells of it",
     ),
+    (
+        "revoke.rs",
+        "while demands.recv_many(&mut came, DEMANDS).await > 0 {",
+        "> → >=",
+        [1, 1],
+        "the way for demands ends with the engine, and that is seen next",
+    ),
 ];
 
 const TURN: &str = "how much is written at once changes, and nothing else";

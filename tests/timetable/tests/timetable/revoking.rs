@@ -269,6 +269,20 @@ fn a_revocation_by_name_does_not_tell_of_what_nobody_runs_under() {
     });
 }
 
+/// It may be the one that was meant.
+#[test]
+fn a_revocation_by_name_tells_of_who_did_not_answer() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _held = store.other().await.lock("k").acquire().await.unwrap();
+        store.next("tell", &[Fate::Lost]);
+        let revoked = client.revoke("k", of(50)).held_by("other");
+        let revoked = revoked.await.unwrap();
+        assert_eq!((revoked.released, revoked.left.len()), (0, 1));
+        assert_eq!(revoked.left[0].why, WhyHeld::NoAnswer);
+    });
+}
+
 #[test]
 fn nothing_is_asked_for_a_key_that_is_none_or_after_a_shutdown() {
     simulated(async {
