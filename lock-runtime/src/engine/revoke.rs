@@ -118,8 +118,9 @@ impl Engine {
         Ok(holders.into_iter().map(one).collect())
     }
 
-    /// Asks each that has not answered, all at once. Returns when to look for the last time: at
-    /// `by`, or soon after they have been told.
+    /// Asks each that has not answered, many at once, all within one command's time: who could not
+    /// be told in it is asked again. Returns when to look for the last time: at `by`, or soon after
+    /// they have been told.
     async fn demand(
         &self,
         key: &LockKey,

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lock_store::Instant;
 
-/// The limit of a backlog's repeats under way at once, and of first tries of undos at all servers.
+/// The limit of a backlog's repeats under way at once. All servers share as many first tries of
+/// undos.
 pub(super) const AT_ONCE: usize = 32;
 
 /// If more than these wait for a repeat, repeats keep a distance.
