@@ -8,7 +8,7 @@ use lock_testkit::{RedisCluster, eventually};
 use tokio::task::JoinSet;
 
 use crate::load::Load;
-use crate::{client, patient_client};
+use crate::{SLACK, client, patient_client};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_kept_while_their_slot_moves_under_load() {
@@ -385,4 +385,25 @@ async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm
     for guard in guards {
         guard.release().await.unwrap();
     }
+}
+
+/// A node that was just started refuses commands for keys for some seconds, and confirms
+/// subscriptions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_was_started_again_answers_each_request_with_its_own_reply() {
+    let cluster = RedisCluster::start_masters().await;
+    let client = patient_client(&cluster.url()).await;
+    let keys = one_key_of_each_master(&cluster, &client).await;
+    for (node, key) in cluster.nodes.iter().zip(&keys) {
+        node.restart().await;
+        let lock = client.lock(key.as_str()).wait(20 * SLACK);
+        let guard = lock.acquire().await.unwrap();
+        // Nobody else has it, and the store says so.
+        let other = client.lock(key.as_str()).try_acquire().await;
+        assert!(matches!(other, Ok(None)), "{other:?}");
+        let seen = client.inspect(key.as_str()).await.unwrap();
+        assert!(seen.held_by.is_some(), "{key}");
+        guard.release().await.unwrap();
+    }
+    assert_eq!(client.stats().release_failures, 0);
 }

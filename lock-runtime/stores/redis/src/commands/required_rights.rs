@@ -32,6 +32,14 @@ pub(crate) struct Tried<'c> {
     pub(crate) is_node: bool,
 }
 
+/// Which of the slots that were asked for is a node's own.
+enum Owned {
+    One(u16),
+    None,
+    /// It does not say.
+    Unknown,
+}
+
 type Replies = Vec<Result<Value, RedisError>>;
 
 impl Tried<'_> {
@@ -94,9 +102,11 @@ impl Tried<'_> {
             }
         }
         let slots: Vec<u16> = first_slots.into_values().collect();
-        let Some(own) = self.own_of(&slots).await? else {
+        let own = match self.own_of(&slots).await? {
+            Owned::One(own) => own,
             // A node without slots runs no script.
-            return Ok(!slots.is_empty());
+            Owned::None => return Ok(!slots.is_empty()),
+            Owned::Unknown => return Ok(false),
         };
         let is_tried = self.expect_scripts(Some(own)).await?;
         // With one master, the right is seen only where it is of no use.
@@ -109,9 +119,9 @@ impl Tried<'_> {
 
     /// The first of these slots that is this node's. All are asked in one round trip: there is one
     /// for each master.
-    async fn own_of(&self, slots: &[u16]) -> Result<Option<u16>, StoreError> {
+    async fn own_of(&self, slots: &[u16]) -> Result<Owned, StoreError> {
         if slots.is_empty() {
-            return Ok(None);
+            return Ok(Owned::None);
         }
         let asks = slots.iter().map(|slot| {
             let mut get = Command::new("GET");
@@ -119,21 +129,25 @@ impl Tried<'_> {
             ("GET", get)
         });
         let replies = self.expect_all(asks.collect()).await?;
-        let is_moved = |reply: &Result<Value, RedisError>| {
-            let error = reply.as_ref().err();
-            error.is_some_and(|error| error.code() == Some("MOVED"))
-        };
-        let mut all = slots.iter().zip(&replies);
-        let own = all.find(|(_, reply)| !is_moved(reply));
-        Ok(own.map(|(slot, _)| *slot))
+        let mut owned = Owned::None;
+        for (slot, reply) in slots.iter().zip(&replies) {
+            match reply.as_ref().err().and_then(RedisError::code) {
+                Some("MOVED") => {}
+                // A node that was just started says so of every slot.
+                Some("CLUSTERDOWN") => owned = Owned::Unknown,
+                _ => return Ok(Owned::One(*slot)),
+            }
+        }
+        Ok(owned)
     }
 
-    /// Listens nowhere: the slot is another node's, which is told only to who may listen.
+    /// Listens nowhere: the slot is another node's, which is told only to who may listen. If it has
+    /// moved here meanwhile, nobody speaks there.
     async fn expect_shard_channels(&self, elsewhere: u16) -> Result<(), StoreError> {
-        let mut subscribe = Command::new("SSUBSCRIBE");
-        subscribe.arg(self.namespace.unused_channel(Some(elsewhere)));
-        let replies = self.expect_all(vec![("SSUBSCRIBE", subscribe)]);
-        replies.await.map(drop)
+        let channel = self.namespace.unused_channel(Some(elsewhere));
+        let connection = &self.connection;
+        let subscribed = connection.subscribe("SSUBSCRIBE", &channel, false, None);
+        self.expect_reply("SSUBSCRIBE", &subscribed.await.map(|()| Value::Nil))
     }
 
     /// Whether the server ran the script; `None` if the slot is another node's.

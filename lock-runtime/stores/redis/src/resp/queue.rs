@@ -297,6 +297,9 @@ impl RequestQueue {
             };
         }
         let is_subscription = first.message.is_some();
+        if is_subscription && !matches!(reply, Value::ServerError(_) | Value::Nil) {
+            return Err(reply);
+        }
         let Some(Awaited { by, .. }) = self.awaited.pop_front() else {
             return Err(reply);
         };

@@ -128,7 +128,7 @@ impl Reader {
                 Ok(Some(Received::Reply(value))) => self.replies.push(value),
                 Ok(Some(Received::Push)) => {
                     self.deliver_replies(queue)?;
-                    self.on_message(queue, events);
+                    self.on_message(queue, events)?;
                 }
                 Ok(None) => return self.deliver_replies(queue),
                 // After the replies before it.
@@ -189,35 +189,48 @@ impl Reader {
             None => Ok(()),
             // A server that has too many clients says so before it is asked anything.
             Some((Value::ServerError(error), _)) => Err(error.into()),
-            Some((_, is_awaited)) => {
-                let text = match is_awaited {
-                    true => "the reply does not fit the request; is there a proxy in front of it?",
-                    false => "the server sends a reply that nobody has asked for",
-                };
+            Some((_, true)) => Err(unfit()),
+            Some((_, false)) => {
+                let text = "the server sends a reply that nobody has asked for";
                 Err(io::Error::new(io::ErrorKind::ConnectionAborted, text).into())
             }
         }
     }
 
-    fn on_message(&mut self, queue: &Mutex<RequestQueue>, events: Option<&dyn ConnectionEvents>) {
+    fn on_message(
+        &mut self,
+        queue: &Mutex<RequestQueue>,
+        events: Option<&dyn ConnectionEvents>,
+    ) -> Result<(), RedisError> {
         self.wakers.drain(..).for_each(Waker::wake);
         let [word, channel, message] = self.decoder.message();
         let is_message = matches!(word, b"message" | b"smessage");
         if !is_message {
             let mut queue = queue.lock();
             if queue.deliver_message(word, channel, &mut self.wakers) {
-                return;
+                return Ok(());
+            }
+            // Where another reply was awaited: no reply is its request's from here on.
+            if matches!(word, b"subscribe" | b"ssubscribe") {
+                return Err(unfit());
             }
         }
         let Some(events) = events else {
-            return;
+            return Ok(());
         };
         match word {
             _ if is_message => events.on_message(channel, message),
             b"unsubscribe" | b"sunsubscribe" => events.on_unsubscribed(channel),
             _ => {}
         }
+        Ok(())
     }
+}
+
+/// Replies can't be told apart any more.
+fn unfit() -> RedisError {
+    let text = "the reply does not fit the request; is there a proxy in front of it?";
+    io::Error::new(io::ErrorKind::ConnectionAborted, text).into()
 }
 
 #[cfg(unix)]
@@ -361,6 +374,20 @@ mod tests {
         let (by_caller, wakes, left, _) = read(b"+OK\r\n:1\r\n:2\r\n");
         assert_eq!((by_caller, wakes), (2, true));
         assert!(left.unwrap_err().contains("nobody has asked for"));
+    }
+
+    /// Whoever sent what it confirms expects a reply, which would be the next one's.
+    #[tokio::test]
+    async fn a_confirmation_that_is_not_awaited_there_ends_the_connection() {
+        for word in ["subscribe", "ssubscribe"] {
+            let length = word.len();
+            let said = format!("+OK\r\n>3\r\n${length}\r\n{word}\r\n$1\r\nc\r\n:1\r\n:1\r\n");
+            let (by_caller, wakes, left, _) = read(said.as_bytes());
+            assert_eq!((by_caller, wakes), (1, true));
+            assert!(left.unwrap_err().contains("does not fit"));
+        }
+        let ended = b"+OK\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:1\r\n:1\r\n";
+        assert_eq!(read(ended), (1, true, Ok(1), vec![]));
     }
 
     #[test]
