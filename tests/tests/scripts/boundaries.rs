@@ -1,6 +1,6 @@
 //! The first and the last moment of leases and calls.
 
-use super::{A, HEARD, KEYS, NOW, SUSPENDED, Stage, owner};
+use super::{A, B, HEARD, KEYS, NOW, SUSPENDED, Stage, owner};
 
 #[tokio::test]
 async fn a_share_is_over_at_the_end_of_its_lease() {
@@ -78,4 +78,31 @@ async fn the_first_moment_counts_as_heard_and_as_waiting() {
         .run("ABANDON", &KEYS, [&*owner(A), "1000:0", "g:", "0"])
         .await;
     assert_eq!(stage.command("EXISTS q").await, "0");
+}
+
+/// Of two holders, one whose lease is over.
+#[tokio::test]
+async fn what_is_over_counts_for_nothing() {
+    let mut stage = Stage::new().await;
+    let (me, other) = (owner(A), format!("{}:1", owner(B)));
+    let over = format!("{NOW} {A}-9:2");
+    let both = format!("ZADD k -3 used -5 of {over} {} {other}", NOW + 1_000_000);
+    stage.command(&both).await;
+    let seen = stage.run("INSPECT", &KEYS, []).await;
+    assert_eq!(seen.reply, format!("[{other}, 1000, 0, 1, 1, 5]"));
+    // It is taken out even if the request is denied.
+    stage.refused = "ZRANGE";
+    let join = ["5000", "join", "g:", "60000", "1000:0:0:1:5", &*me];
+    let done = stage.run("ACQUIRE", &KEYS, join).await;
+    assert!(done.reply.ends_with("NOPERM"), "{done:?}");
+    assert_eq!(stage.command("ZSCORE k used").await, "-1");
+    stage.refused = "";
+    // A limit that nobody uses any more is not told.
+    for (held, told) in [(over, "nil"), (format!("{} {other}", NOW + 1), "5")] {
+        stage.command("DEL k q").await;
+        stage.command(&format!("ZADD k -1 used -5 of {held}")).await;
+        let ask = ["5000", "barge", "g:", "60000", "1000:0:0:1:3", &*me];
+        let done = stage.run("ACQUIRE", &KEYS, ask).await;
+        assert_eq!(done.reply, format!("[1, , {told}]"));
+    }
 }

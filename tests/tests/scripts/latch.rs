@@ -45,3 +45,28 @@ async fn a_place_is_over_at_its_millisecond() {
     let told = |client| done.has_sent(&format!("PUBLISH o:{client} 1 opened {} 7", owner(client)));
     assert_eq!((told(A), told(B)), (false, true), "{done:?}");
 }
+
+#[tokio::test]
+async fn what_is_no_latch_of_this_version_is_told() {
+    let mut stage = Stage::new().await;
+    let number = "1".repeat(31);
+    let none = "WRONGTYPE the key holds something that is not a latch";
+    for (fields, reply) in [
+        (
+            format!("generation {number} opened 0"),
+            &*format!("[3, {number}, 0, -1]"),
+        ),
+        (format!("generation {number}1 opened 0"), none),
+        (format!("generation 1 opened {number}1"), none),
+        ("generation 1x opened 0".to_owned(), none),
+        (
+            "generation 1 opened 0 version 2".to_owned(),
+            "LOCKVERSION the key is stored in version 2, and this lock-runtime knows version 1",
+        ),
+    ] {
+        stage.command("DEL l").await;
+        stage.command(&format!("HSET l count 3 {fields}")).await;
+        let done = stage.run("LATCH_LOOK", &LATCH, ["", "0"]).await;
+        assert_eq!(done.reply, reply, "{fields}");
+    }
+}

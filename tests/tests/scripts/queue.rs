@@ -100,6 +100,36 @@ async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_su
     }
 }
 
+/// Also beside the record of a client with suspended places, which stays for as long as they do.
+#[tokio::test]
+async fn a_client_that_is_not_heard_for_a_minute_is_forgotten_beside_suspended_places() {
+    let mut stage = Stage::new().await;
+    let place = format!("{}:1000:0", owner(A));
+    let (suspended, long_ago) = (format!("{}:1000:0", owner(B)), "c".repeat(32));
+    let queue = [
+        (NOW, &*place),
+        (SUSPENDED + 1, &suspended),
+        (HEARD + NOW / 1000, B),
+        (HEARD + NOW - KEPT - 1, &long_ago),
+    ];
+    stage.queue(&queue).await;
+    stage.look().await;
+    assert!(!stage.is_queued(&long_ago).await);
+    assert!(stage.is_queued(B).await && stage.is_queued(&suspended).await);
+}
+
+#[tokio::test]
+async fn a_place_with_a_part_that_is_not_known_is_not_granted() {
+    let mut stage = Stage::new().await;
+    let place = format!("{}:1000:0:1", owner(A));
+    assert!(stage.grants(&[(NOW, &place)]).await);
+    for unknown in [":x", ":1", ":1:5:x"] {
+        let place = format!("{place}{unknown}");
+        assert!(!stage.grants(&[(NOW, &place)]).await, "{unknown}");
+        assert!(!stage.is_queued(&place).await, "{unknown}");
+    }
+}
+
 #[tokio::test]
 async fn a_record_of_before_march_1973_is_a_time_of_suspension() {
     let mut stage = Stage::new().await;

@@ -116,6 +116,7 @@ async fn a_read_that_is_denied_is_what_each_script_replies() {
     ];
     let waits = format!("ZADD q {NOW} {B}-1:1000:0");
     let held = format!("SET k {me}");
+    let elsewhere = "SET elsewhere x".to_owned();
     let shared = format!("ZADD k -3 used -5 of {} {share}", NOW + 1_000_000);
     let renewals: [(&str, &[&str]); 1] = [("RENEW", &[&me, "5000"])];
     let renewals_of_shares: [(&str, &[&str]); 1] = [("RENEW", &[&share, "5000"])];
@@ -129,6 +130,8 @@ async fn a_read_that_is_denied_is_what_each_script_replies() {
         // Nobody takes the lock before those who wait.
         ("ZRANGE", &KEYS[..], &waits, &exclusive[..2]),
         ("ZRANGE", &KEYS[..], &waits, &exclusive[3..4]),
+        // The fence counter.
+        ("GET f", &KEYS[..], &elsewhere, &exclusive[1..2]),
     ] {
         for (script, arguments) in scripts {
             stage.refused = "";
@@ -159,6 +162,11 @@ async fn of_several_renewals_those_that_are_denied_are_not_gone() {
     let holds = [&*me, "5000", &share, "5000", &me, "5000"];
     let done = stage.run("RENEW", &["k", "s", "none"], holds).await;
     assert_eq!(done.reply, "[1, -1, 0]");
+    // Nor is a key of another kind denied.
+    stage.refused = "";
+    stage.command("RPUSH list x").await;
+    let done = stage.run("RENEW", &["list"], [&*me, "5000"]).await;
+    assert_eq!(done.reply, "[0]");
 }
 
 #[tokio::test]

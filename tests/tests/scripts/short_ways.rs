@@ -27,6 +27,7 @@ async fn a_release_costs_three_commands_and_one_to_a_waiter_seven() {
     stage.command("SET k holder").await;
     let done = stage.run("RELEASE", &KEYS, ["g:", "holder"]).await;
     assert_eq!(done.sent, ["GET k", "PTTL q", "DEL k"]);
+    assert_eq!(done.reply, "1");
     let next = owner(A);
     let listener = redis::Client::open(stage.server.url()).unwrap();
     let mut listener = listener.get_async_pubsub().await.unwrap();
@@ -196,6 +197,39 @@ async fn of_several_releases_each_is_what_it_would_be_alone() {
     assert_eq!(done.reply, "[1, 0, 1]");
     assert_eq!(stage.command("MGET a b c").await, "[nil, another, nil]");
     assert_eq!(stage.command("EXISTS aq bq cq").await, "0");
+    // One is handed over.
+    let next = owner(B);
+    let listener = redis::Client::open(stage.server.url()).unwrap();
+    let mut listener = listener.get_async_pubsub().await.unwrap();
+    listener.subscribe(format!("g:{B}")).await.unwrap();
+    for (third, reply) in [("three", "[1, 1, 1]"), ("four", "[1, 1, 0]")] {
+        stage.command("MSET a one b two c three").await;
+        let place = format!("{next}:1000:0");
+        stage.command(&format!("ZADD bq {NOW} {place}")).await;
+        let done = stage.run("RELEASE", &keys, ["g:", "one", "two", third]);
+        assert_eq!(done.await.reply, reply);
+        assert_eq!(stage.command("GET b").await, next);
+    }
+}
+
+#[tokio::test]
+async fn of_several_locks_each_gets_its_own_tokens_and_a_spoilt_queue_spoils_no_other() {
+    let mut stage = Stage::new().await;
+    let keys = ["a", "aq", "af", "b", "bq", "bf", "c", "cq", "cf"];
+    stage.command("SET b holder").await;
+    stage.command("RPUSH bq spoilt").await;
+    let owners = [owner(A), format!("{A}-2"), format!("{A}-3")];
+    let places = ["1000:0", "1000:0", "1000:0:2"];
+    let of_each = places.iter().zip(&owners);
+    let of_each = of_each.flat_map(|(place, owner)| [*place, owner]);
+    let arguments = ["5000", "join", "g:", "60000"];
+    let arguments: Vec<&str> = arguments.into_iter().chain(of_each).collect();
+    let done = stage.run("ACQUIRE", &keys, arguments).await;
+    assert_eq!(done.reply, format!("[1, nil, {NOW}]"));
+    assert_eq!(
+        stage.command("MGET af cf").await,
+        format!("[nil, {}]", NOW + 1)
+    );
 }
 
 /// It asks alone then, and comes behind those who were there before it, and ahead of all others.

@@ -47,11 +47,11 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         ),
         // Alone, and then beside those who share its locks.
         "../layouts/shedlock.lua" => (
-            vec![stage("conformance", &["shedlock::"])],
+            vec![alone(), stage("conformance", &["shedlock::"])],
             vec![stage("shedlock", &["on_redis::"])],
         ),
         "../layouts/timestamp.lua" => (
-            vec![stage("conformance", &["timestamp::"])],
+            vec![alone(), stage("conformance", &["timestamp::"])],
             vec![stage("timestamp", &[])],
         ),
         "limit.lua" => (
@@ -60,18 +60,24 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         ),
         // It tells whose clients a revocation asks.
         "holders.lua" => (
-            vec![stage(
-                "conformance",
-                &["redis::revoking::", "redis::verbs::", "redis::shares::"],
-            )],
+            vec![
+                alone(),
+                stage(
+                    "conformance",
+                    &["redis::revoking::", "redis::verbs::", "redis::shares::"],
+                ),
+            ],
             vec![stage("faults", &["denied::", "rights::"])],
         ),
         // Beside clients without a queue.
         "leave_free.lua" => (
-            vec![stage("faults", &["foreign::"])],
+            vec![alone(), stage("faults", &["foreign::"])],
             vec![stage("faults", &["denied::", "rights::"])],
         ),
-        "version.lua" => (vec![stage("versions", &["redis_scripts::"])], Vec::new()),
+        "version.lua" => (
+            vec![alone(), stage("versions", &["redis_scripts::"])],
+            Vec::new(),
+        ),
         // What a user may do is asked for at each login, and before a diagnosis.
         "rights.lua" | "required_rights.lua" => (
             vec![alone(), stage("topology", &["diagnosis::"])],
