@@ -20,6 +20,7 @@ mod kept_rows;
 mod keyed_pooler;
 mod limits;
 mod lock_order;
+mod moments;
 mod options;
 mod poolers;
 mod prepared;

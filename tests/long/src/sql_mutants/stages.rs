@@ -10,7 +10,9 @@ const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "1500")];
 pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
     let conformance = |names: &[&str]| Stage::new("conformance", names).threads(6);
     let postgres = |names: &[&str]| Stage::new("postgres", names).threads(4);
-    let mut stages = match function {
+    // Single functions at times that the test sets.
+    let mut stages = vec![postgres(&["moments::"])];
+    stages.extend(match function {
         "rate" | "rate_at_most" => vec![conformance(&["postgres::rates::"])],
         name if name.starts_with("latch") || name == "remember" => {
             vec![conformance(&[
@@ -45,7 +47,7 @@ pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
                 "postgres::multi_verbs::",
             ]),
         ],
-    };
+    });
     if !quick {
         stages.extend([postgres(&[]), conformance(&["postgres::"])]);
     }
