@@ -97,6 +97,13 @@ impl PostgresServer {
         server
     }
 
+    /// The same, perhaps with the identity of others: for tests of functions without a client.
+    pub async fn start_alike() -> Self {
+        let server = Self::with_data(temporary_folder(), data::make_alike).await;
+        server.set_up().await;
+        server
+    }
+
     /// The same on a disk, for benchmarks.
     ///
     /// # Panics
@@ -137,9 +144,13 @@ impl PostgresServer {
     }
 
     async fn in_folder(folder: TempDir) -> Self {
+        Self::with_data(folder, data::make).await
+    }
+
+    async fn with_data(folder: TempDir, make: impl FnOnce(&Path)) -> Self {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
-        data::make(&folder.path().join("data"));
+        make(&folder.path().join("data"));
         let server = Self {
             port: Port::free(),
             process: Mutex::new(None),

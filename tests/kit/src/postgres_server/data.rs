@@ -21,6 +21,14 @@ pub(super) fn make(at: &Path) {
     }
 }
 
+/// The same, with the identity of others, also in this process.
+pub(super) fn make_alike(at: &Path) {
+    match std::env::var_os(SHARED).map(PathBuf::from) {
+        Some(shared) => copy(&original(&shared), at),
+        None => init(at),
+    }
+}
+
 /// Several processes may make it at once. The first that is ready counts.
 fn original(shared: &Path) -> PathBuf {
     let original = shared.join("original");

@@ -73,7 +73,7 @@ struct Moments {
 
 impl Moments {
     async fn new() -> Self {
-        let server = PostgresServer::start().await;
+        let server = PostgresServer::start_alike().await;
         let session = server.session().await;
         session.batch_execute(SET_CLOCK).await.unwrap();
         let moments = Self {
