@@ -12,7 +12,9 @@ mod limit;
 mod queue;
 mod quorum;
 mod replies;
+mod shedlock;
 mod short_ways;
+mod timestamp;
 mod writes;
 
 use lock_testkit::{LuaScripts, RedisServer};
