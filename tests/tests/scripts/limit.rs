@@ -144,3 +144,77 @@ async fn a_clock_that_is_set_back_costs_a_window_at_most() {
     let passed = stage.run("LIMIT", &["log"], ask).await;
     assert_eq!(passed.reply, "[1, 0, 0]");
 }
+
+impl Stage {
+    /// What a request with a window of a second is told, and what it stores: the log, and how long
+    /// it is kept.
+    async fn limit(&mut self, now: u64, arguments: [u32; 4]) -> String {
+        self.now = now;
+        let arguments = arguments.map(|argument| argument.to_string());
+        let arguments = arguments.iter().map(String::as_str);
+        let window = std::iter::once("1000000");
+        let done = self.run("LIMIT", &["log"], window.chain(arguments)).await;
+        assert_eq!(done.sent[..2], ["TIME", "GET log"]);
+        [&[done.reply], &done.sent[2..]].concat().join(" ")
+    }
+}
+
+/// Other versions read it, and services with other limits.
+#[tokio::test]
+async fn a_log_has_this_text_and_is_kept_until_its_last_line_is_over() {
+    let mut stage = Stage::new().await;
+    let mut done = Vec::new();
+    for (now, limit, tokens, wait) in [
+        (5_000_000, 3, 1, 0),
+        (5_000_005, 3, 2, 0),
+        (5_000_005, 3, 1, 999_995),
+        (5_000_005, 3, 1, 999_999),
+        (5_000_004, 3, 1, 0),
+        (5_999_998, 10, 1, 1),
+        (7_000_000, 3, 0, 0),
+        (7_000_000, 3, 2, 0),
+    ] {
+        done.push(stage.limit(now, [limit, tokens, wait, 0]).await);
+    }
+    let expected = [
+        "[1, 0, 2] SET log 5000000:5000000:5000000:1:,0 PX 1002",
+        "[1, 0, 0] SET log 5000005:5000000:5000005:3:,0,5*2 PX 1002",
+        // It waits until the first line is over.
+        "[1, 999995, 0] SET log 5000005:5000000:6000000:4:,0,5*2,999995 PX 2002",
+        "[0, 1000000, 0]",
+        // Nothing is taken, but the clock was set back.
+        "[0, 1000000, 0] SET log 5000004:4999999:5999999:4:,0,5*2,999995 PX 2002",
+        // While there is a turn to wait for, nothing is left, whatever the limit.
+        "[1, 1, 0] SET log 5999998:4999999:5999999:5:,0,5*2,999995*2 PX 1003",
+        "[1, 0, 3]",
+        "[1, 0, 1] SET log 7000000:7000000:7000000:2:,0*2 PX 1002",
+    ];
+    assert_eq!(done, expected);
+}
+
+#[tokio::test]
+async fn passes_share_a_line_within_a_part_of_the_window_after_the_line_before() {
+    let mut stage = Stage::new().await;
+    for (now, lines) in [
+        (5_000_000, ",0"),
+        (5_004_000, ",0,4000"),
+        (5_010_000, ",0,10000*2"),
+        (5_010_001, ",0,10000*2,1"),
+        (5_020_000, ",0,10000*2,10000*2"),
+    ] {
+        let done = stage.limit(now, [150, 1, 0, 10_000]).await;
+        assert!(done.ends_with(&format!(":{lines} PX 1002")), "{done}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_log_is_left_as_it_is() {
+    let mut stage = Stage::new().await;
+    for other in ["log", "1:2:3:,0", "1:2:3:4:,0;"] {
+        stage.command(&format!("SET log {other}")).await;
+        let done = stage.limit(NOW, [3, 1, 0, 0]).await;
+        let told = "WRONGTYPE the log of the rate limiter is something else";
+        assert_eq!(done, told);
+        assert_eq!(stage.command("GET log").await, other);
+    }
+}

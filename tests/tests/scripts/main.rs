@@ -7,11 +7,14 @@
 )]
 
 mod boundaries;
+mod free_and_holders;
 mod latch;
 mod limit;
 mod queue;
 mod quorum;
 mod replies;
+mod required_rights;
+mod required_rights;
 mod shedlock;
 mod short_ways;
 mod timestamp;
@@ -48,13 +51,16 @@ struct Stage {
     pttl: Option<i64>,
     /// The command that is refused: its name, or all of it.
     refused: &'static str,
+    /// What `redis.acl_check_cmd` does if asked about that command, in Lua. Empty: there is no such
+    /// function, as before Redis 7.
+    asked: &'static str,
 }
 
 /// What a script has done.
 #[derive(Debug)]
 struct Done {
     reply: String,
-    /// The commands that it sent.
+    /// The commands that it sent, and those that it asked about: `may `, and the command.
     sent: Vec<String>,
 }
 
@@ -81,6 +87,7 @@ impl Stage {
             now: NOW,
             pttl: None,
             refused: "",
+            asked: "",
         }
     }
 
@@ -123,18 +130,21 @@ impl Stage {
         let text_of = |pttl: i64| pttl.to_string();
         let surroundings = format!(
             "local server, sent = redis, {{}}
-            local function ask(how, command, ...)
+            local function is_refused(before, command, ...)
               local words = {{command, ...}}
               for i, word in ipairs(words) do
                 if type(word) == 'number' then words[i] = string.format('%.17g', word) end
               end
-              sent[#sent + 1] = table.concat(words, ' ')
+              sent[#sent + 1] = before .. table.concat(words, ' ')
+              return command == '{refused}' or sent[#sent] == '{refused}'
+            end
+            local function ask(how, command, ...)
+              if is_refused('', command, ...) then
+                if how == 'call' then error('NOPERM') end
+                return {{err = 'NOPERM'}}
+              end
               if command == 'TIME' then return {{'{}', '{}'}} end
               if command == 'PTTL' and {pttl} then return {pttl} end
-              if command == '{refused}' or sent[#sent] == '{refused}' then
-                if how == 'call' then error('NOPERM') end
-                return server.error_reply('NOPERM')
-              end
               return server[how](command, ...)
             end
             local redis = {{
@@ -142,6 +152,12 @@ impl Stage {
               call = function(...) return ask('call', ...) end,
               pcall = function(...) return ask('pcall', ...) end,
             }}
+            if '{asked}' ~= '' then
+              function redis.acl_check_cmd(...)
+                if is_refused('may ', ...) then {asked} end
+                return not server.acl_check_cmd or server.acl_check_cmd(...)
+              end
+            end
             local function script()
             {}
             end
@@ -153,6 +169,7 @@ impl Stage {
             self.scripts.script(script),
             pttl = self.pttl.map_or("false".to_owned(), text_of),
             refused = self.refused,
+            asked = self.asked,
         );
         let mut command = redis::cmd("EVAL");
         command.arg(surroundings).arg(keys.len()).arg(keys);

@@ -22,8 +22,6 @@ end
 local known = redis.call('GET', KEYS[1])
 if known then
   at, first, last, total, lines = string.match(known, '^(%d+):(%d+):(%d+):(%d+):([%d,*]*)$')
-  at, first, last = tonumber(at), tonumber(first), tonumber(last)
-  total = tonumber(total)
   if not at then return unreadable(known, 'the log of the rate limiter is something else') end
 end
 -- If the clock was set back, all would be refused for that long. Count from now instead.
@@ -44,7 +42,6 @@ while from <= #lines and first <= now - window do
   first = first + gap
 end
 lines = string.sub(lines, from)
-if lines == '' then first, last, total = 0, 0, 0 end
 
 local turn, missing = math.max(now, last), total + tokens - limit
 local passes, over = 1, first
