@@ -14,7 +14,6 @@ mod queue;
 mod quorum;
 mod replies;
 mod required_rights;
-mod required_rights;
 mod shedlock;
 mod short_ways;
 mod timestamp;

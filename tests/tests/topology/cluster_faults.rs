@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Decision, LockClient, LockError, Rate};
+use lock_runtime::{Decision, LockClient, LockError, Rate, StoreErrorKind};
 use lock_testkit::{RedisCluster, eventually};
 use tokio::task::JoinSet;
 
 use crate::load::Load;
-use crate::{SLACK, client, patient_client};
+use crate::{SLACK, client, patient_client, unavailable};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_kept_while_their_slot_moves_under_load() {
@@ -406,4 +406,38 @@ async fn a_master_that_was_started_again_answers_each_request_with_its_own_reply
         guard.release().await.unwrap();
     }
     assert_eq!(client.stats().release_failures, 0);
+}
+
+/// Scripts run there, and the server refuses their first write in other words than a command.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_outlasts_a_cluster_that_is_down_and_may_be_read() {
+    let cluster = RedisCluster::start_masters().await;
+    for node in &cluster.nodes {
+        for (name, value) in [
+            ("cluster-allow-reads-when-down", "yes"),
+            ("cluster-require-full-coverage", "yes"),
+            ("cluster-node-timeout", "1500"),
+        ] {
+            node.command(&["CONFIG", "SET", name, value]).await;
+        }
+    }
+    let client = patient_client(&cluster.url()).await;
+    let keys = one_key_of_each_master(&cluster, &client).await;
+    let held = client.lock(keys[1].as_str()).acquire().await.unwrap();
+    cluster.nodes[2].stop().await;
+    for node in &cluster.nodes[..2] {
+        eventually("it is down", async || {
+            let says: String = node.query(&["CLUSTER", "INFO"]).await;
+            says.contains("cluster_state:fail")
+        })
+        .await;
+    }
+    let lock = client.lock(keys[0].as_str());
+    let refused = lock.clone().fenced().try_acquire().await;
+    assert_eq!(unavailable(refused), StoreErrorKind::Loading);
+    let released = held.release().await;
+    assert_eq!(unavailable(released), StoreErrorKind::Loading);
+    let waiting = tokio::spawn(lock.wait(20 * SLACK).acquire());
+    cluster.nodes[2].restart().await;
+    assert!(waiting.await.unwrap().is_ok());
 }

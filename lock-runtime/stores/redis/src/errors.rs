@@ -40,13 +40,17 @@ fn kind_of(text: &str) -> StoreErrorKind {
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) || has_become_replica(text) {
         Kind::ReadOnly
     } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
-        || says(&["max number of clients"])
+        || says(&["max number of clients", WRITES_WHILE_DOWN])
     {
         Kind::Loading
     } else {
         Kind::Refused
     }
 }
+
+/// What a script's first write is told where a cluster that is down may be read
+/// (`cluster-allow-reads-when-down`).
+const WRITES_WHILE_DOWN: &str = "while the cluster is down";
 
 /// True if the text says that the user lacks a right, or is another one, where not every server
 /// puts a code before it: in a script, and before Redis 6.
@@ -174,7 +178,7 @@ pub(crate) fn is_passing(error: &RedisError) -> bool {
 
 /// True if the cluster, or its part for this slot, is down.
 pub(crate) fn is_cluster_down(error: &RedisError) -> bool {
-    error.code() == Some("CLUSTERDOWN")
+    error.code() == Some("CLUSTERDOWN") || text(error).contains(WRITES_WHILE_DOWN)
 }
 
 /// True if a key of ours holds another type.
@@ -313,6 +317,17 @@ mod tests {
             assert_eq!(kind_of(said), StoreErrorKind::ReadOnly, "{said}");
         }
         assert_eq!(kind_of("ERR replica instances"), StoreErrorKind::Refused);
+    }
+
+    #[test]
+    fn a_cluster_that_is_down_says_so_to_scripts_as_well() {
+        for said in [
+            "CLUSTERDOWN The cluster is down",
+            "ERR Script attempted to execute a write command while the cluster is down and \
+             readonly",
+        ] {
+            assert_eq!(kind_of(said), StoreErrorKind::Loading, "{said}");
+        }
     }
 
     #[test]

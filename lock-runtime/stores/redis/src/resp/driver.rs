@@ -558,4 +558,23 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(heard.all(), ["m1", "m1"]);
     }
+
+    /// What else is under way may have been carried out.
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_that_is_nobodys_says_nothing_of_other_requests() {
+        let (mut server, connection, _driver, _, _) = connected(512);
+        let ended = connection.subscribe("SUNSUBSCRIBE", "c", false, None);
+        let set = Command::new("SET");
+        let set = connection.send(&set, false, None);
+        let serve = async {
+            // Of the `PING` behind it.
+            let said = b">3\r\n$12\r\nsunsubscribe\r\n$1\r\nc\r\n:0\r\n\
+                -NOPERM User u has no permissions to run the 'ping' command\r\n+OK\r\n";
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            server.write_all(said).await
+        };
+        let (_, set, served) = tokio::join!(ended, set, serve);
+        assert!(served.is_ok());
+        assert!(set.is_err_and(|error| crate::errors::may_have_acted(&error)));
+    }
 }

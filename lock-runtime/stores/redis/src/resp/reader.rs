@@ -188,7 +188,7 @@ impl Reader {
         match unasked {
             None => Ok(()),
             // A server that has too many clients says so before it is asked anything.
-            Some((Value::ServerError(error), _)) => Err(error.into()),
+            Some((Value::ServerError(error), false)) => Err(error.into()),
             Some((_, true)) => Err(unfit()),
             Some((_, false)) => {
                 let text = "the server sends a reply that nobody has asked for";

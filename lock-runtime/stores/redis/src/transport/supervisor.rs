@@ -416,11 +416,15 @@ async fn refusal(
     denied: &Notify,
     clock: &Clock,
 ) -> StoreError {
+    let mut pause = TRIED_AGAIN;
     loop {
         if is_tried {
             denied.notified().await;
+            pause = TRIED_AGAIN;
         }
-        clock.sleep_until(clock.now() + TRIED_AGAIN).await;
+        clock.sleep_until(clock.now() + pause).await;
+        // A node that is cut off may not say it for hours.
+        pause = (2 * pause).min(16 * TRIED_AGAIN);
         match tried.ensure().await {
             Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
