@@ -1,7 +1,11 @@
 //! What single functions say and write, at a time that the test sets: their boundaries, which a
 //! server's own clock does not meet.
 
+mod ends;
 mod holds;
+mod looks;
+mod states;
+mod turns;
 
 use std::fmt::Display;
 
@@ -67,7 +71,7 @@ fn short(reply: &str) -> String {
 }
 
 struct Moments {
-    _server: PostgresServer,
+    server: PostgresServer,
     session: Client,
 }
 
@@ -76,10 +80,7 @@ impl Moments {
         let server = PostgresServer::start_alike().await;
         let session = server.session().await;
         session.batch_execute(SET_CLOCK).await.unwrap();
-        let moments = Self {
-            _server: server,
-            session,
-        };
+        let moments = Self { server, session };
         moments.at(0).await;
         moments
     }
