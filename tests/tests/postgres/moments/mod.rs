@@ -3,8 +3,11 @@
 
 mod ends;
 mod holds;
+mod latches;
 mod looks;
+mod rates;
 mod states;
+mod sweeps;
 mod turns;
 
 use std::fmt::Display;
