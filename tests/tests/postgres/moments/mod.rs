@@ -39,7 +39,8 @@ const SET_CLOCK: &str = "
         END LOOP;
     END $$;
     SET search_path = set_clock, lock_store, pg_catalog;
-    SET timezone = 'UTC'";
+    SET timezone = 'UTC';
+    SET statement_timeout = '20s'";
 
 /// The clients that replies name by a letter.
 const CLIENTS: [char; 4] = ['a', 'b', 'c', 'd'];

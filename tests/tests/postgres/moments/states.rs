@@ -109,7 +109,7 @@ fn sorted<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 impl Moments {
     /// From now on these are all rows.
     pub(super) async fn set(&self, lines: impl IntoIterator<Item = &str>) {
-        let mut statements = "SET statement_timeout = '20s';".to_owned();
+        let mut statements = String::new();
         for (table, ..) in TABLES {
             statements += &format!("DELETE FROM lock_store.{table};");
         }
