@@ -1029,8 +1029,8 @@ DECLARE
     b rate;
     t bigint;
     frame bigint := every * burst;
-    turns bigint := 0;
-    owed bigint := 0;
+    turns bigint;
+    owed bigint;
 BEGIN
     LOOP
         SELECT * INTO b FROM rate WHERE name = n FOR UPDATE;
@@ -1336,7 +1336,6 @@ BEGIN
         PERFORM 1 FROM hold WHERE name = n FOR UPDATE SKIP LOCKED;
         IF FOUND THEN
             removed := removed + 1;
-            DELETE FROM share WHERE name = n AND ends <= t;
             PERFORM tidy(n, t);
         END IF;
     END LOOP;

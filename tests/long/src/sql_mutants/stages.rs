@@ -10,8 +10,7 @@ const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "1500")];
 pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
     let conformance = |names: &[&str]| Stage::new("conformance", names).threads(6);
     let postgres = |names: &[&str]| Stage::new("postgres", names).threads(4);
-    // Single functions at times that the test sets.
-    let mut stages = vec![postgres(&["moments::"])];
+    let mut stages = vec![postgres(&[moments(function)])];
     stages.extend(match function {
         "rate" | "rate_at_most" => vec![conformance(&["postgres::rates::"])],
         name if name.starts_with("latch") || name == "remember" => {
@@ -54,9 +53,31 @@ pub(super) fn stages(function: &str, quick: bool) -> Vec<Stage> {
     stages
 }
 
+/// The tests of this function alone, at times that they set.
+fn moments(function: &str) -> &'static str {
+    match function {
+        "rate" | "rate_at_most" => "moments::rates::",
+        name if name.starts_with("latch") || name == "remember" => "moments::latches::",
+        "sweep" | "sweeps_each" | "serves" => "moments::sweeps::",
+        "hand_over" | "tidy" | "is_lock" => "moments::turns::",
+        "fence" | "inspect" | "holders" | "lock_check" => "moments::looks::",
+        "release_first" | "release" | "shrink" | "abandon" | "force_release" | "renew"
+        | "leave" => "moments::ends::",
+        _ => "moments::acquire::",
+    }
+}
+
 /// Everything that is tried on any mutant.
 pub(super) fn all(quick: bool) -> Vec<Stage> {
-    let functions = ["rate", "latch_set", "sweep", "fence", "inspect"];
+    let functions = [
+        "rate",
+        "latch_set",
+        "sweep",
+        "fence",
+        "inspect",
+        "tidy",
+        "release",
+    ];
     let mut stages: Vec<Stage> = functions.iter().flat_map(|one| stages(one, true)).collect();
     stages.extend(self::stages("acquire", quick));
     stages

@@ -2,4 +2,10 @@
 
 use crate::mutants::Known;
 
-pub(super) const KNOWN: &[Known] = &[];
+pub(super) const KNOWN: &[Known] = &[(
+    "rate_at_most",
+    "EXIT;",
+    "deleted",
+    [1, 1],
+    "lines before it ask for no later time, and nothing is left over then",
+)];
