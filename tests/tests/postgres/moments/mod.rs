@@ -1,6 +1,7 @@
 //! What single functions say and write, at a time that the test sets: their boundaries, which a
 //! server's own clock does not meet.
 
+mod acquire;
 mod ends;
 mod holds;
 mod latches;
