@@ -36,7 +36,8 @@ const SET_CLOCK: &str = "
         FOR f IN SELECT oid FROM pg_proc
                  WHERE pronamespace = 'lock_store'::regnamespace AND proconfig IS NOT NULL LOOP
             EXECUTE format(
-                'ALTER FUNCTION %s SET search_path = set_clock, lock_store, pg_catalog, pg_temp', f);
+                'ALTER FUNCTION %s
+                    SET search_path = set_clock, lock_store, pg_catalog, pg_temp', f);
         END LOOP;
     END $$;
     SET search_path = set_clock, lock_store, pg_catalog;
