@@ -75,9 +75,7 @@ const SHORT: &str = "
         SELECT x::text FROM lock_store.acquire_all(
             names::bytea[], ARRAY(SELECT set_clock.o(u.o) FROM unnest(owners) u (o)), leases,
             fences, respects, 1800000000000000 + late) x
-    $$;
-    -- Instead of an endless loop.
-    SET statement_timeout = '5s'";
+    $$";
 
 /// Beside what a case is about.
 const BESIDE: &str = "

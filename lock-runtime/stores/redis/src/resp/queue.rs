@@ -977,4 +977,21 @@ mod tests {
         assert!(queue.put_back(Vec::with_capacity(LARGEST_KEPT_BUFFER), 0));
         assert_eq!(queue.spare.capacity(), LARGEST_KEPT_BUFFER);
     }
+
+    /// It would be the next request's.
+    #[test]
+    fn no_plain_reply_is_taken_for_that_of_a_subscription() {
+        let mut queue = RequestQueue::new(None, Duration::from_millis(500));
+        let message = Some(("subscribe", "c".to_owned()));
+        let number = queue.add(&Command::new("SUBSCRIBE"), message, None);
+        let mut wakers = Vec::new();
+        for reply in [Value::Int(1), Value::Okay] {
+            let given_back = queue.deliver(reply.clone(), &mut wakers);
+            assert_eq!(given_back, Err(reply));
+        }
+        assert!(queue.poll(number, Waker::noop()).is_none());
+        assert!(queue.deliver_message(b"subscribe", b"c", &mut wakers));
+        let outcome = queue.poll(number, Waker::noop());
+        assert!(outcome.is_some_and(|outcome| outcome.is_ok()));
+    }
 }

@@ -318,7 +318,7 @@ const BUSY: &str = "
 
 /// Others have locked the head row, and change it.
 const RACES: &str = "
-    1 ALTER FUNCTION lock_store.acquire SET lock_timeout = '5s'
+    1 ALTER FUNCTION lock_store.acquire SET lock_timeout = '20s'
     + held('k', NULL, NULL, 1800000000000100)
     2 BEGIN; UPDATE lock_store.hold SET last = 1800000000000500 WHERE name = 'k'
     ~ ask('a1', fences => 3)
