@@ -183,8 +183,10 @@ impl RedisCluster {
     /// The ports of the masters, according to the first node that answers at once.
     pub async fn masters(&self) -> BTreeSet<u16> {
         for node in &self.nodes {
-            if node.responds_within(Duration::from_secs(1)).await {
-                return ranges(node).await.into_iter().map(|of| of[0]).collect();
+            if node.responds_within(Duration::from_secs(1)).await
+                && let Some(ranges) = ranges(node).await
+            {
+                return ranges.into_iter().map(|of| of[0]).collect();
             }
         }
         panic!("no node answers");
@@ -208,10 +210,12 @@ impl RedisCluster {
             if !node.responds_within(Duration::from_secs(1)).await {
                 return None;
             }
-            let replication: String = node.query(&["INFO", "replication"]).await;
+            // It may be stopped between two questions.
+            let replication = node.try_query::<String>(&["INFO", "replication"]).await;
+            let replication = replication.ok()?;
             let in_step = replication.contains("state=online")
                 || replication.contains("master_link_status:up");
-            let mut ranges = ranges(node).await;
+            let mut ranges = ranges(node).await?;
             ranges.sort();
             if !in_step || ranges.len() != MASTERS || ranges.iter().any(|of| of.len() != 2) {
                 return None;
@@ -219,7 +223,7 @@ impl RedisCluster {
             if *first.get_or_insert_with(|| ranges.clone()) != ranges {
                 return None;
             }
-            let state: String = node.query(&["CLUSTER", "INFO"]).await;
+            let state = node.try_query::<String>(&["CLUSTER", "INFO"]).await.ok()?;
             let mut lines = state.lines();
             // Of a replica, its master's. A lost election does not raise it.
             let epoch = lines.find_map(|line| line.strip_prefix("cluster_my_epoch:"))?;
@@ -299,15 +303,16 @@ async fn id_of(node: &RedisServer) -> String {
     node.query(&["CLUSTER", "MYID"]).await
 }
 
-/// The ports of each range's master and replicas, according to this node.
-async fn ranges(node: &RedisServer) -> Vec<Vec<u16>> {
-    let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
+/// The ports of each range's master and replicas, according to this node, if it answers.
+async fn ranges(node: &RedisServer) -> Option<Vec<Vec<u16>>> {
+    let ranges = node.try_query::<Vec<Vec<Value>>>(&["CLUSTER", "SLOTS"]);
+    let ranges = ranges.await.ok()?;
     let port = |node: &Value| match node {
         Value::Array(node) => redis::from_redis_value(node[1].clone()).ok(),
         _ => None,
     };
     let of = |range: &Vec<Value>| range[2..].iter().filter_map(port).collect();
-    ranges.iter().map(of).collect()
+    Some(ranges.iter().map(of).collect())
 }
 
 async fn bus_port(node: &RedisServer) -> String {
@@ -317,7 +322,8 @@ async fn bus_port(node: &RedisServer) -> String {
 
 /// The port of a slot's master, according to this node.
 async fn port_of(node: &RedisServer, slot: u16) -> Option<u16> {
-    let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
+    let ranges = node.try_query::<Vec<Vec<Value>>>(&["CLUSTER", "SLOTS"]);
+    let ranges = ranges.await.ok()?;
     let number = |value: &Value| redis::from_redis_value::<u16>(value.clone()).ok();
     let range = ranges.iter().find(|range| {
         let (first, last) = (number(&range[0]), number(&range[1]));

@@ -26,10 +26,13 @@ impl RedisServer {
     ///
     /// As for [`command`](Self::command), and if the reply is not a `T`.
     pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
-        self.try_command(words)
-            .await
-            .and_then(|value| Ok(T::from_redis_value(value)?))
-            .unwrap_or_else(|error| panic!("{} at {}: {error}", words.join(" "), self.addr()))
+        let answer = self.try_query(words).await;
+        answer.unwrap_or_else(|error| panic!("{} at {}: {error}", words.join(" "), self.addr()))
+    }
+
+    /// Like [`query`](Self::query), of a server that may be down, or loses its connections.
+    pub(crate) async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        Ok(T::from_redis_value(self.try_command(words).await?)?)
     }
 
     /// Like [`command`](Self::command), for a command that may be refused or a server that may be

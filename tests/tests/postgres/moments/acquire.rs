@@ -100,7 +100,7 @@ const ROWS: &str = "
 /// Ends the second session's transaction when another waits for it, or needs not.
 const AWAITED: &str = "
     DO $$ BEGIN
-        FOR i IN 1 .. 3000 LOOP
+        FOR i IN 1 .. 15000 LOOP
             PERFORM pg_stat_clear_snapshot();
             EXIT WHEN EXISTS (SELECT FROM pg_locks WHERE NOT granted)
                 OR EXISTS (SELECT FROM pg_stat_activity

@@ -3,7 +3,6 @@
 
 mod acquire;
 mod ends;
-mod holds;
 mod latches;
 mod looks;
 mod rates;

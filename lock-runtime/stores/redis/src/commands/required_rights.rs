@@ -60,11 +60,7 @@ impl Tried<'_> {
         match self.needs {
             Needs::Locks(client) => {
                 let channel = self.namespace.own_channel(client);
-                let subscribed = self
-                    .connection
-                    .subscribe("SUBSCRIBE", &channel, false, None)
-                    .await;
-                self.expect_reply("SUBSCRIBE", &subscribed.map(|()| Value::Nil))
+                self.expect_subscription("SUBSCRIBE", &channel).await
             }
             Needs::Confirmation => {
                 let mut wait = Command::new("WAIT");
@@ -117,7 +113,7 @@ impl Tried<'_> {
         Ok(is_tried == Some(true))
     }
 
-    /// The first of these slots that is this node's. All are asked in one round trip: there is one
+    /// The first of these slots that is this node's, if it says so. All are asked in one round trip: there is one
     /// for each master.
     async fn own_of(&self, slots: &[u16]) -> Result<Owned, StoreError> {
         if slots.is_empty() {
@@ -145,9 +141,21 @@ impl Tried<'_> {
     /// moved here meanwhile, nobody speaks there.
     async fn expect_shard_channels(&self, elsewhere: u16) -> Result<(), StoreError> {
         let channel = self.namespace.unused_channel(Some(elsewhere));
-        let connection = &self.connection;
-        let subscribed = connection.subscribe("SSUBSCRIBE", &channel, false, None);
-        self.expect_reply("SSUBSCRIBE", &subscribed.await.map(|()| Value::Nil))
+        self.expect_subscription("SSUBSCRIBE", &channel).await
+    }
+
+    async fn expect_subscription(
+        &self,
+        word: &'static str,
+        channel: &str,
+    ) -> Result<(), StoreError> {
+        let subscribed = self.connection.subscribe(word, channel, false, None);
+        match subscribed.await {
+            Err(error) if error.is_io_error() || error.is_connection_dropped() => {
+                Err(errors::store_error(&error))
+            }
+            subscribed => self.expect_reply(word, &subscribed.map(|()| Value::Nil)),
+        }
     }
 
     /// Whether the server ran the script; `None` if the slot is another node's.

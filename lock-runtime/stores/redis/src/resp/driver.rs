@@ -575,6 +575,9 @@ mod tests {
         };
         let (_, set, served) = tokio::join!(ended, set, serve);
         assert!(served.is_ok());
-        assert!(set.is_err_and(|error| crate::errors::may_have_acted(&error)));
+        let error = set.err();
+        let may_have_acted = error.as_ref().map(crate::errors::may_have_acted);
+        assert_eq!(may_have_acted, Some(true));
+        assert!(error.is_some_and(|error| error.to_string().contains("no permissions")));
     }
 }

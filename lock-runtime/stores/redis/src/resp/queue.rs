@@ -297,7 +297,7 @@ impl RequestQueue {
             };
         }
         let is_subscription = first.message.is_some();
-        if is_subscription && !matches!(reply, Value::ServerError(_) | Value::Nil) {
+        if is_subscription && !matches!(reply, Value::ServerError(_)) {
             return Err(reply);
         }
         let Some(Awaited { by, .. }) = self.awaited.pop_front() else {
@@ -344,7 +344,13 @@ impl RequestQueue {
         };
         let first = self.awaited.front();
         let message = first.and_then(|first| first.message.as_deref());
-        message.is_some_and(is_it) && self.deliver(Value::Nil, wakers).is_ok()
+        if !message.is_some_and(is_it) {
+            return false;
+        }
+        if let Some(Awaiting::One(number)) = self.awaited.pop_front().map(|first| first.by) {
+            self.deliver_to(number, Ok(Value::Nil), wakers);
+        }
+        true
     }
 
     fn deliver_to(&mut self, number: usize, outcome: ReplyResult, wakers: &mut Vec<Waker>) {
@@ -985,7 +991,7 @@ mod tests {
         let message = Some(("subscribe", "c".to_owned()));
         let number = queue.add(&Command::new("SUBSCRIBE"), message, None);
         let mut wakers = Vec::new();
-        for reply in [Value::Int(1), Value::Okay] {
+        for reply in [Value::Int(1), Value::Okay, Value::Nil] {
             let given_back = queue.deliver(reply.clone(), &mut wakers);
             assert_eq!(given_back, Err(reply));
         }

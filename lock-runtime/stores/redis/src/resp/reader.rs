@@ -11,6 +11,8 @@ use redis::{RedisError, Value};
 use super::decoder::{Decoder, Received};
 use super::queue::RequestQueue;
 use super::socket::Writer;
+use crate::errors;
+use crate::server_text::without_secrets;
 
 /// What a connection has to say besides replies.
 pub(crate) trait ConnectionEvents: Send + 'static {
@@ -189,11 +191,15 @@ impl Reader {
             None => Ok(()),
             // A server that has too many clients says so before it is asked anything.
             Some((Value::ServerError(error), false)) => Err(error.into()),
-            Some((_, true)) => Err(unfit()),
-            Some((_, false)) => {
-                let text = "the server sends a reply that nobody has asked for";
-                Err(io::Error::new(io::ErrorKind::ConnectionAborted, text).into())
+            // What is under way may have been carried out, whatever this says.
+            Some((Value::ServerError(error), true)) => {
+                let said = errors::text(&error.into());
+                Err(out_of_order(
+                    true,
+                    &format!(" It is: {}", without_secrets(&said)),
+                ))
             }
+            Some((_, is_awaited)) => Err(out_of_order(is_awaited, "")),
         }
     }
 
@@ -210,9 +216,9 @@ impl Reader {
             if queue.deliver_message(word, channel, &mut self.wakers) {
                 return Ok(());
             }
-            // Where another reply was awaited: no reply is its request's from here on.
+            // No reply is its request's from here on.
             if matches!(word, b"subscribe" | b"ssubscribe") {
-                return Err(unfit());
+                return Err(out_of_order(queue.under_way() > 0, ""));
             }
         }
         let Some(events) = events else {
@@ -227,10 +233,13 @@ impl Reader {
     }
 }
 
-/// Replies can't be told apart any more.
-fn unfit() -> RedisError {
-    let text = "the reply does not fit the request; is there a proxy in front of it?";
-    io::Error::new(io::ErrorKind::ConnectionAborted, text).into()
+/// Whose reply is whose is not known any more.
+fn out_of_order(is_awaited: bool, said: &str) -> RedisError {
+    let text = match is_awaited {
+        true => "the reply does not fit the request; is there a proxy in front of it?",
+        false => "the server sends a reply that nobody has asked for",
+    };
+    io::Error::new(io::ErrorKind::ConnectionAborted, format!("{text}{said}")).into()
 }
 
 #[cfg(unix)]

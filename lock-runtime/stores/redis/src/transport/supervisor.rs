@@ -38,7 +38,8 @@ const RESUBSCRIBED: usize = 16;
 /// The longest pause between two attempts to connect while somebody waits for a connection.
 const WANTED_BACKOFF: Duration = Duration::from_millis(250);
 
-/// How soon a server that is loading, or has denied something, is tried again.
+/// How soon a server that is loading, or has denied something, is tried again. Each further pause
+/// is twice as long, up to 16 of these.
 const TRIED_AGAIN: Duration = Duration::from_millis(250);
 
 /// A connection that was only slow is doubted again after this time.
