@@ -113,8 +113,8 @@ impl Tried<'_> {
         Ok(is_tried == Some(true))
     }
 
-    /// The first of these slots that is this node's, if it says so. All are asked in one round trip: there is one
-    /// for each master.
+    /// The first of these slots that is this node's, if it says so. All are asked in one round
+    /// trip: there is one for each master.
     async fn own_of(&self, slots: &[u16]) -> Result<Owned, StoreError> {
         if slots.is_empty() {
             return Ok(Owned::None);
