@@ -304,7 +304,8 @@ impl RequestQueue {
             return Err(reply);
         };
         if let (true, Some(next)) = (is_subscription, self.awaited.front_mut()) {
-            next.is_behind_end &= !matches!(reply, Value::ServerError(_));
+            // It was refused: no other refusal is of it.
+            next.is_behind_end = false;
         }
         match (by, reply) {
             (Awaiting::Nobody, _) => {}
