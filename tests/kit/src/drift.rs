@@ -22,8 +22,10 @@ use crate::listed_store::ListedLocks;
 use crate::seeded::Seeded;
 
 const STEPS: usize = 300;
-/// How far the engine's clock may be ahead of the rules'.
+/// How far the engine's clock may be ahead of the rules' when a command begins.
 const OWN_TIME: Duration = Duration::from_millis(100);
+/// And when its reply comes: later ones are not judged, nor what follows.
+const TOO_LATE: Duration = Duration::from_millis(500);
 /// In milliseconds. The short ones, which are the engine's own, decide about places.
 const LONG_TICKS: [u64; 2] = [400_000, 1_100_000];
 
@@ -35,8 +37,12 @@ pub trait Ages {
     /// has ended.
     fn tick(&self) -> u64;
     /// Lets time pass: all that is stored ends this many milliseconds earlier. Less than zero
-    /// takes back time that passed by itself, if the engine has a clock of its own.
+    /// takes back time that passed by itself.
     fn age(&self, millis: i64) -> Asks<'_, ()>;
+    /// True: time passes by itself, too.
+    fn has_running_clock(&self) -> bool {
+        false
+    }
     /// False: it forgets suspended places at other times than by the rules, which do so when
     /// somebody asks.
     fn forgets_when_asked(&self) -> bool {
@@ -68,8 +74,9 @@ struct Both<'e> {
     listed: ListedLocks,
     rules: Side,
     steps: Vec<String>,
-    /// Since when the engine's own time has not been taken back.
+    /// Since when the engine's own time has not been taken back, if it has some.
     since: Instant,
+    was_too_late: bool,
 }
 
 impl<'e> Both<'e> {
@@ -99,6 +106,14 @@ impl<'e> Both<'e> {
             rules,
             steps: Vec::new(),
             since: Instant::now(),
+            was_too_late: false,
+        }
+    }
+
+    fn own_time(&self) -> Duration {
+        match self.engine.has_running_clock() {
+            true => self.since.elapsed(),
+            false => Duration::ZERO,
         }
     }
 
@@ -114,6 +129,10 @@ impl<'e> Both<'e> {
         ));
         let reply = run(&mut self.under_test, request, verb, forgets);
         let reply = self.real.block_on(reply);
+        self.was_too_late |= self.own_time() > TOO_LATE;
+        if self.was_too_late {
+            return expected;
+        }
         assert_eq!(
             reply,
             expected,
@@ -153,7 +172,7 @@ impl<'e> Both<'e> {
 
     /// For the rules, no time passes but the ticks.
     fn take_back_own_time(&mut self) {
-        let own = self.since.elapsed();
+        let own = self.own_time();
         if own > OWN_TIME {
             self.since += own;
             let millis = i64::try_from(own.as_millis()).unwrap();
@@ -184,15 +203,17 @@ pub fn compare_with_rules<E: Ages>(commands: usize, start: impl AsyncFn() -> E) 
         .enable_all()
         .build()
         .unwrap();
-    let (mut done, mut seed) = (0, 0);
+    let (mut done, mut seed, mut cut_short) = (0, 0, 0);
     while done < wanted {
         println!("seed {seed}");
         let engine = real.block_on(start());
         let mut both = Both::new(&real, &engine);
         scenario(&mut both, seed);
         done += both.steps.len();
+        cut_short += u64::from(both.was_too_late);
         seed += 1;
     }
+    println!("{done} commands, the same replies; {cut_short} scenarios of {seed} cut short");
 }
 
 /// Random commands seldom do this: the first of several readers asks, who wait for a writer whose
@@ -210,7 +231,8 @@ fn ask_behind_a_lease_that_ended(both: &mut Both<'_>, like: &Request) {
         asks(both, reader, Permits::READ);
     }
     both.pass_time(3_100_000);
-    assert!(asks(both, 1, Permits::READ).starts_with("granted"));
+    let granted = asks(both, 1, Permits::READ);
+    assert!(granted.starts_with("granted"), "{granted}");
 }
 
 fn scenario(both: &mut Both<'_>, seed: u64) {
@@ -225,6 +247,9 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
         ask_behind_a_lease_that_ended(both, &requests[0]);
     }
     for _ in 0..STEPS {
+        if both.was_too_late {
+            return;
+        }
         let at = random.below(requests.len());
         match random.below(20) {
             0 => both.pass_some_time(&mut random),

@@ -8,13 +8,21 @@ use lock_testkit::{Asks, PostgresServer, StoreUnderTest};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
+use crate::moments::SET_CLOCK;
+
 /// In 2096.
 const TOKENS_AFTER: u64 = 4_000_000_000_000_000;
 
-/// Nothing is swept meanwhile.
+/// Nothing is swept meanwhile, and time stands still: a machine may be slower than a client that is
+/// silent for three seconds.
 fn empty() -> String {
     format!(
-        "UPDATE lock_store.meta SET keeps = '1 year', floor = {TOKENS_AFTER};
+        "DO $$ BEGIN
+             EXECUTE format(
+                 'ALTER DATABASE %I SET moment.now = %L',
+                 current_database(), date_part('epoch', pg_catalog.clock_timestamp()));
+         END $$;
+         UPDATE lock_store.meta SET keeps = '1 year', floor = {TOKENS_AFTER};
          TRUNCATE lock_store.hold, lock_store.share, lock_store.place"
     )
 }
@@ -67,7 +75,12 @@ impl Ages for Aged {
 fn the_functions_give_the_replies_of_the_rules() {
     let server = OnceCell::new();
     compare_with_rules(6_000, async || {
-        let start = async || Arc::new(PostgresServer::start().await);
+        let start = async || {
+            let server = PostgresServer::start().await;
+            let session = server.session().await;
+            session.batch_execute(SET_CLOCK).await.unwrap();
+            Arc::new(server)
+        };
         let server = Arc::clone(server.get_or_init(start).await);
         let session = server.session().await;
         session.batch_execute(&empty()).await.unwrap();

@@ -29,6 +29,10 @@ impl Ages for Aged {
         self.0.connection().execute_batch(&earlier).unwrap();
         Box::pin(async {})
     }
+
+    fn has_running_clock(&self) -> bool {
+        true
+    }
 }
 
 #[test]

@@ -18,8 +18,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 /// The time, in seconds since 1970: some time in 2027.
 const NOW: i64 = 1_800_000_000;
 
-/// From here on, the functions read the session's setting instead of the clock.
-const SET_CLOCK: &str = "
+/// From here on, the functions read the setting `moment.now` instead of the clock.
+pub(super) const SET_CLOCK: &str = "
     CREATE SCHEMA set_clock;
     CREATE FUNCTION set_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
     $$ SELECT coalesce(
