@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,9 +76,10 @@ impl Wires {
         async move {
             let wire = wires.wire(by).await.inspect_err(|_| wires.learn_soon())?;
             let link = Link(wires.state().link);
-            let (reply, replied) = oneshot::channel::<Result<Reply, StoreError>>();
+            let (reply, replied) = oneshot::channel::<Result<Reply, Failure>>();
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
+            let was_carried_out = Arc::new(AtomicBool::new(false));
             let mut was_open = false;
             let loses_list = wires.loses_list(&request);
             let sender = Arc::clone(&wires);
@@ -113,9 +115,17 @@ impl Wires {
                     sender.disturbed(AFTERMATH);
                     return Box::new(|| {});
                 }
-                let reply = Arc::clone(&reply);
+                was_carried_out.fetch_or(value.is_ok(), Ordering::Relaxed);
+                let (reply, was_carried_out) = (Arc::clone(&reply), Arc::clone(&was_carried_out));
                 Box::new(move || {
                     let reply = reply.lock().unwrap().take();
+                    let value = value.map_err(|error| {
+                        // Of a command and its copy, one was perhaps carried out all the same.
+                        match was_carried_out.load(Ordering::Relaxed) {
+                            true => Failure::unknown(error, link),
+                            false => Failure::without_effect(error),
+                        }
+                    });
                     reply.map(|reply| reply.send(value));
                 })
             });
@@ -133,10 +143,7 @@ impl Wires {
                 biased;
                 answer = answer => {
                     wires.state().silent = 0;
-                    match answer {
-                        Ok(value) => Ok(Answer::new(value, link)),
-                        Err(error) => Err(Failure::without_effect(error)),
-                    }
+                    answer.map(|value| Answer::new(value, link))
                 }
                 () = cut => {
                     wires.learn_soon();
