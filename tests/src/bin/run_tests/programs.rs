@@ -28,7 +28,7 @@ impl Program {
 
     /// If its tests began late, the end would wait for them.
     pub(crate) fn is_long(&self) -> bool {
-        let long = ["drift", "simulation", "topology", "ui"];
+        let long = ["drift", "redisson", "simulation", "topology", "ui"];
         self.is_whole() || long.contains(&self.target.as_str())
     }
 
