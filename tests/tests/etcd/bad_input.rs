@@ -1,9 +1,12 @@
 //! Wrong URLs, certificates, and keys of others.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, Tls};
-use lock_testkit::{EtcdCluster, EtcdOptions, Port, eventually, expect_an_expired_certificate};
+use lock_testkit::{
+    EtcdCluster, EtcdOptions, Port, Proxy, eventually, expect_an_expired_certificate,
+};
 
 use crate::client;
 
@@ -98,6 +101,44 @@ async fn keys_of_others_are_a_conflict_and_stay_as_they_are() {
     let mut expected = theirs.map(|(key, value)| (key.to_owned(), value.to_owned()));
     expected.sort();
     assert_eq!(found, expected);
+}
+
+/// The servers make keys, and the answer is lost. Before the store asks again, another program
+/// writes beside them.
+#[tokio::test]
+async fn what_was_made_is_undone_if_a_key_of_others_came_before_the_lost_answer_was_asked_for() {
+    let servers = EtcdCluster::one().await;
+    let gateway = servers.gateway().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_unread(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "?session=60s")).await;
+    // It has a lease then.
+    client.lock("first").run(async {}).await.unwrap();
+    let mut expected = Vec::new();
+    for (key, request) in [
+        ("one", client.lock("one").try_acquire()),
+        ("waits", client.lock("waits").fair().try_acquire()),
+        ("part", client.semaphore("part", 2).permit().try_acquire()),
+        ("b", client.multi_lock(["a", "b"]).try_acquire()),
+    ] {
+        proxy.drop_replies(true);
+        let request = tokio::spawn(request);
+        eventually("it is made", async || {
+            servers.locks().await.len() > expected.len()
+        })
+        .await;
+        let theirs = (format!("t0/lock/{key}/theirs"), "x".to_owned());
+        gateway.put(&theirs.0, &theirs.1).await.unwrap();
+        expected.push(theirs);
+        expected.sort();
+        proxy.drop_replies(false);
+        proxy.cut();
+        let error = request.await.unwrap().map(drop).unwrap_err();
+        assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        let mut found = servers.locks().await;
+        found.sort();
+        assert_eq!(found, expected, "{key}");
+    }
 }
 
 #[tokio::test]

@@ -281,6 +281,26 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     assert_eq!(session.children(&child).await, ["somebodys"]);
 }
 
+/// The server makes a child, and nobody hears of it. Asked again, the store finds the conflict.
+#[tokio::test]
+async fn beside_nodes_of_others_a_lost_reply_leaves_nothing_in_the_queue() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], "")).await;
+    client.lock("first").run(async {}).await.unwrap();
+    let mut session = servers.session().await;
+    for key in ["a", "b", "c"] {
+        let node = format!("{}/lock/{key}", servers.chroot());
+        session.create(&node, b"").await;
+        session.create(&format!("{node}/somebodys"), b"x").await;
+        proxy.cut_after_next("CREATE");
+        let error = client.lock(key).try_acquire().await.map(drop).unwrap_err();
+        assert!(matches!(error, LockError::KeyConflict { .. }), "{error:?}");
+        assert_eq!(session.children(&node).await, ["somebodys"]);
+    }
+}
+
 #[tokio::test]
 async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_it_is() {
     let servers = ZooKeeperEnsemble::one().await;

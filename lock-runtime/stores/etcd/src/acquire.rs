@@ -71,13 +71,14 @@ impl EtcdEngine {
         if is_new {
             return self.decide(live, asking, listing, false).await;
         }
-        if listing.is_foreign {
-            return Ok(Acquired::Conflict);
-        }
+        // First of all: an earlier attempt may have made it, and its answer was lost.
         let permits = request.claim.permits;
         if listing.claimed(owner, permits).next().is_some() {
             progress.note_may_have_made();
             return self.decide(live, asking, listing, true).await;
+        }
+        if listing.is_foreign {
+            return Ok(Acquired::Conflict);
         }
         self.own.lock().remove(node, owner);
         let rank = listing.rank(permits, None);

@@ -47,12 +47,12 @@ impl EtcdEngine {
             false => vec![Listing::default(); all.len()],
         };
         for _ in 0..TRIES {
-            let children = match own_children(&all, &listings) {
-                Ok(children) => children,
-                Err(refused) => return Ok(refused),
-            };
+            let children = own_children(&all, &listings);
             if children.iter().any(Option::is_some) {
                 progress.note_may_have_made();
+            }
+            if let Some(refused) = refused(&all, &listings, &children) {
+                return self.undo_all(live, &all, &children, refused).await;
             }
             let own: Option<Vec<Child>> = children.iter().cloned().collect();
             if let Some(own) = own {
@@ -68,7 +68,28 @@ impl EtcdEngine {
                 MadeKeys::NotNow => listings = self.list_all(live, &all).await?,
             }
         }
-        Ok(AcquiredAll::Busy(0))
+        let children = own_children(&all, &listings);
+        let busy = AcquiredAll::Busy(0);
+        self.undo_all(live, &all, &children, busy).await
+    }
+
+    /// What an earlier attempt has made, whose answer was lost, is not there any more after this.
+    async fn undo_all(
+        &self,
+        live: &Arc<Live>,
+        all: &[AskingRequest<'_>],
+        children: &[Option<Child>],
+        reply: AcquiredAll,
+    ) -> Carried<AcquiredAll> {
+        for (asking, child) in all.iter().zip(children) {
+            let Some(child) = child else {
+                continue;
+            };
+            self.own.lock().forget(&asking.node, child);
+            let flight = Some(&asking.flight);
+            self.delete(live, &asking.node, child, flight).await?;
+        }
+        Ok(reply)
     }
 
     async fn list_all(&self, live: &Arc<Live>, all: &[AskingRequest<'_>]) -> Carried<Vec<Listing>> {
@@ -144,12 +165,9 @@ impl EtcdEngine {
         for (at, ((asking, child), source)) in held {
             match self.hold(live, asking, child, *source).await? {
                 None => {
-                    for (asking, child) in all.iter().zip(children) {
-                        self.own.lock().forget(&asking.node, child);
-                        let flight = Some(&asking.flight);
-                        self.delete(live, &asking.node, child, flight).await?;
-                    }
-                    return Ok(AcquiredAll::Busy(at));
+                    let children: Vec<_> = children.iter().cloned().map(Some).collect();
+                    let busy = AcquiredAll::Busy(at);
+                    return self.undo_all(live, all, &children, busy).await;
                 }
                 Some(Granted {
                     token, until: ends, ..
@@ -163,21 +181,25 @@ impl EtcdEngine {
     }
 }
 
-/// For each request, its key if it has the lock already, or none if the lock is free.
-fn own_children(
+/// For each request, its key if it is there.
+fn own_children(all: &[AskingRequest<'_>], listings: &[Listing]) -> Vec<Option<Child>> {
+    let own = |(asking, listing): (&AskingRequest<'_>, &Listing)| {
+        let claim = &asking.request.claim;
+        listing.claimed(claim.owner, claim.permits).next().cloned()
+    };
+    all.iter().zip(listings).map(own).collect()
+}
+
+/// Why not all of these are held, or would be, if so.
+fn refused(
     all: &[AskingRequest<'_>],
     listings: &[Listing],
-) -> Result<Vec<Option<Child>>, AcquiredAll> {
-    let mut children = Vec::new();
-    for (at, (asking, listing)) in all.iter().zip(listings).enumerate() {
-        let claim = &asking.request.claim;
-        let child = listing.claimed(claim.owner, claim.permits).next();
-        if let Some(refused) = listing.refusal(at, claim.permits, child) {
-            return Err(refused);
-        }
-        children.push(child.cloned());
-    }
-    Ok(children)
+    children: &[Option<Child>],
+) -> Option<AcquiredAll> {
+    let mut each = all.iter().zip(listings).zip(children).enumerate();
+    each.find_map(|(at, ((asking, listing), child))| {
+        listing.refusal(at, asking.request.claim.permits, child.as_ref())
+    })
 }
 
 /// The conditions and the parts of a transaction that makes the keys which are not there, and the

@@ -68,7 +68,18 @@ impl ZooKeeperEngine {
             None => self.list_all_done(live, node).await?,
         };
         if listing.is_foreign {
-            return Ok(Acquired::Conflict);
+            // What stands there is known, and stays, or an attempt made it whose reply was lost.
+            let found = match known {
+                Some(_) => None,
+                None => {
+                    let permits = request.claim.permits;
+                    self.find(live, node, &listing, owner, permits).await?
+                }
+            };
+            return match found {
+                Some((child, _)) => self.undo(asked, &child, Acquired::Conflict).await,
+                None => Ok(Acquired::Conflict),
+            };
         }
         if let Some(own) = known {
             match listing.named(&own.child.name) {
