@@ -15,7 +15,7 @@ const PREPARE: &str = r#"
     command -v javac >/dev/null || exit 1
     for source in "$1"/*.java; do
         test ! -e "$source" || test "$0/classes" -nt "$source" || {
-            javac -d "$0/classes" -cp "$0/*" "$source" && touch "$0/classes"
+            javac -encoding UTF-8 -d "$0/classes" -cp "$0/*" "$source" && touch "$0/classes"
         } || exit 2
     done
 "#;
@@ -61,7 +61,9 @@ pub fn java_classpath(target: &Path, fixture: &Path, version: Option<&str>) -> O
 /// Starts a class of this class path with these arguments.
 #[must_use]
 pub fn start_java(classpath: &str, arguments: &[&str]) -> ChildProcess {
-    let mut machine = vec!["-Xmx192m", "-XX:+UseSerialGC", "-cp", classpath];
+    // Whatever the locale is.
+    let utf8 = "-Dfile.encoding=UTF-8";
+    let mut machine = vec!["-Xmx192m", "-XX:+UseSerialGC", utf8, "-cp", classpath];
     // Without a longer time asked for, it lives for seconds: to optimise its code takes longer.
     let is_long = |(name, _): (std::ffi::OsString, _)| {
         name.to_str().is_some_and(|name| name.ends_with("_SECONDS"))
