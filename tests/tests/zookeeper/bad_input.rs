@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
+use crate::sessions::behind_a_proxy;
 use crate::{LONG, classpath, client};
 
 async fn refused(url: &str) -> LockError {
@@ -284,9 +285,7 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
 /// The server makes a child, and nobody hears of it. Asked again, the store finds the conflict.
 #[tokio::test]
 async fn beside_nodes_of_others_a_lost_reply_leaves_nothing_in_the_queue() {
-    let servers = ZooKeeperEnsemble::one().await;
-    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
-    let proxy = Proxy::start_zookeeper(address).await;
+    let (servers, proxy) = behind_a_proxy().await;
     let client = client(&servers.url_at(&[proxy.addr().port()], "")).await;
     client.lock("first").run(async {}).await.unwrap();
     let mut session = servers.session().await;

@@ -15,7 +15,7 @@ use crate::{LONG, builder, children, client, worker};
 const SESSION: Duration = Duration::from_secs(3);
 const OPTIONS: &str = "?tick=500ms&session=3s";
 
-async fn behind_a_proxy() -> (ZooKeeperEnsemble, Proxy) {
+pub(super) async fn behind_a_proxy() -> (ZooKeeperEnsemble, Proxy) {
     let servers = ZooKeeperEnsemble::one().await;
     let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
     let proxy = Proxy::start_zookeeper(address).await;
