@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::{PostgresServer, Proxy, eventually};
 use tokio_postgres::Client;
 
 const LEASE: Duration = Duration::from_secs(600);
@@ -101,6 +101,35 @@ async fn of_several_keys_those_are_released_whose_rows_nobody_keeps() {
 async fn a_kept_row_keeps_no_other_from_being_released_also_in_a_short_time() {
     let server = PostgresServer::start().await;
     the_others_are_released(&server, SHORT).await;
+}
+
+/// What waited for a row leaves no time for another try, which the server would go on with.
+#[tokio::test]
+async fn kept_rows_cost_no_other_key_over_a_slow_link() {
+    let server = PostgresServer::start().await;
+    let kept = ["one", "two", "three", "four", "five"];
+    let near = client(&server, LONG).await;
+    let guard = near.multi_lock(kept).lease(LEASE).renew(false);
+    let _guard = guard.acquire().await.unwrap();
+    let keeper = server.session().await;
+    server
+        .run("UPDATE lock_store.hold SET ends = clock_timestamp() - interval '1 s'")
+        .await;
+    let keep = "BEGIN; SELECT FROM lock_store.hold FOR UPDATE";
+    keeper.batch_execute(keep).await.unwrap();
+    let proxy = Proxy::start_postgres(([127, 0, 0, 1], server.port()).into()).await;
+    proxy.delay(Duration::from_millis(80));
+    let url = server.app_url();
+    let near = format!(":{}/", server.port());
+    let url = url.replace(&near, &format!(":{}/", proxy.addr().port()));
+    let builder = LockClient::builder().url(format!("{url}?connections=2"));
+    let connect = Duration::from_secs(10);
+    let client = builder.connect_timeout(connect).connect().await.unwrap();
+    for key in kept {
+        let error = client.lock(key).try_acquire().await.unwrap_err();
+        assert!(is_contended(&error), "{key}: {error}");
+    }
+    assert!(client.lock("other").try_acquire().await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

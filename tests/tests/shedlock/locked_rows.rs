@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::{PostgresServer, eventually};
+use lock_testkit::{PostgresServer, Proxy, eventually};
 use tokio_postgres::Client;
 
 use crate::on_postgres::{postgres, url};
@@ -129,6 +129,27 @@ async fn rows_that_others_keep_cost_no_other_job_and_are_told() {
     let waits = tokio::spawn(waits.acquire());
     keeper.batch_execute("COMMIT").await.unwrap();
     waits.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// What waited for a row leaves no time for another try, which the server would go on with.
+#[tokio::test]
+async fn rows_that_others_keep_cost_no_other_job_over_a_slow_link() {
+    let (server, _) = postgres().await;
+    let kept = ["one", "two", "three", "four", "five"];
+    rows(&server, &kept, false).await;
+    let proxy = Proxy::start_postgres(([127, 0, 0, 1], server.port()).into()).await;
+    proxy.delay(Duration::from_millis(80));
+    let port = proxy.addr().port();
+    let url = format!("postgres://jobs@127.0.0.1:{port}/postgres?layout=shedlock&connections=2");
+    let builder = LockClient::builder().url(url);
+    let connect = Duration::from_secs(10);
+    let client = builder.connect_timeout(connect).connect().await.unwrap();
+    let _keeper = keep(&server, &kept).await;
+    for job in kept {
+        let error = client.lock(job).try_acquire().await.unwrap_err();
+        assert!(is_contended(&error), "{job}: {error}");
+    }
+    assert!(client.lock("other").try_acquire().await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
 /// The pause before a statement is repeated that met a locked row.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
-/// The least time that must be left for a repeat.
+/// The least time that must be left for a repeat, which may take as long as the try before it.
 pub(crate) const LOCKED_TRY: Duration = Duration::from_millis(100);
 /// How long the functions wait for a row.
 pub(crate) const WAITS_FOR_ROW: Duration = Duration::from_millis(200);
@@ -88,8 +88,11 @@ impl PostgresStore {
         let began = clock.now();
         let mut last_locked: Option<(Instant, StoreError)> = None;
         loop {
+            let tried = clock.now();
             let sent = self.send_statement(&statement, by).await;
             let now = clock.now();
+            // One that outlasts its request keeps the connection from others.
+            let has_time = || now + LOCKED_TRY.max(LOCKED_PAUSE + (now - tried)) <= by;
             let locked = || {
                 let last = last_locked.clone()?;
                 is_lately(last.0, now).then_some(last.1)
@@ -127,7 +130,7 @@ impl PostgresStore {
                 Effect::Gone if connection.since() < began => self.pool.retire_all(),
                 // It has time left: the server's clock was set since the connection began.
                 Effect::Late if connection.since() < began && now < by => self.pool.retire_all(),
-                Effect::RowLocked if statement.is_repeated && now + LOCKED_TRY <= by => {
+                Effect::RowLocked if statement.is_repeated && has_time() => {
                     last_locked = Some((now, error));
                     clock.sleep_until(now + LOCKED_PAUSE).await;
                 }
