@@ -440,9 +440,13 @@ impl ZooKeeperEnsemble {
                 continue;
             }
             let namespace = format!("{chroot}/{namespace}");
-            for key in session.children(&namespace).await {
-                count += session.children(&format!("{namespace}/{key}")).await.len();
-            }
+            let keys = session.children(&namespace).await;
+            let keys: Vec<_> = keys
+                .iter()
+                .map(|key| format!("{namespace}/{key}"))
+                .collect();
+            let places = session.children_of(&keys).await;
+            count += places.iter().map(Vec::len).sum::<usize>();
         }
         session.close().await;
         count

@@ -69,6 +69,9 @@ impl ZooKeeperRequests {
 const NO_NODE: i32 = -101;
 const NODE_EXISTS: i32 = -110;
 
+/// So many requests and replies fit into the buffers between.
+const AT_ONCE: usize = 200;
+
 /// A connection with a session of its own.
 #[derive(Debug)]
 pub struct ZooKeeperSession {
@@ -88,6 +91,18 @@ fn put_acl(body: &mut Vec<u8>, (rights, scheme, user): (i32, &str, &str)) {
     body.extend(rights.to_be_bytes());
     text(body, scheme.as_bytes());
     text(body, user.as_bytes());
+}
+
+/// The texts of a reply that is a list of them.
+fn names(reply: &[u8]) -> Vec<String> {
+    let mut at = 4;
+    let name = |_| {
+        let len = usize::try_from(int(reply, at)).expect("a length");
+        let name = String::from_utf8_lossy(&reply[at + 4..at + 4 + len]).into_owned();
+        at += 4 + len;
+        name
+    };
+    (0..int(reply, 0)).map(name).collect()
 }
 
 fn int(body: &[u8], at: usize) -> i32 {
@@ -130,11 +145,19 @@ impl ZooKeeperSession {
 
     /// The server's number for what is wrong, and the rest of its reply.
     async fn ask(&mut self, verb: i32, body: &[u8]) -> io::Result<(i32, Vec<u8>)> {
+        self.send(verb, body).await?;
+        self.read_reply().await
+    }
+
+    async fn send(&mut self, verb: i32, body: &[u8]) -> io::Result<()> {
         self.number += 1;
         let mut message = self.number.to_be_bytes().to_vec();
         message.extend(verb.to_be_bytes());
         message.extend(body);
-        self.write(&message).await?;
+        self.write(&message).await
+    }
+
+    async fn read_reply(&mut self) -> io::Result<(i32, Vec<u8>)> {
         let reply = self.read().await?;
         Ok((int(&reply, 12), reply[16..].to_vec()))
     }
@@ -210,22 +233,33 @@ impl ZooKeeperSession {
     /// # Panics
     /// If the server does not answer.
     pub async fn children(&mut self, path: &str) -> Vec<String> {
-        let mut body = Vec::new();
-        text(&mut body, path.as_bytes());
-        body.push(0);
-        let (error, reply) = self.ask(8, &body).await.expect("it answers");
-        if error == NO_NODE {
-            return Vec::new();
+        self.children_of(&[path.to_owned()]).await.remove(0)
+    }
+
+    /// The same of several nodes, which are asked for at once.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn children_of(&mut self, paths: &[String]) -> Vec<Vec<String>> {
+        let mut found = Vec::new();
+        for paths in paths.chunks(AT_ONCE) {
+            for path in paths {
+                let mut body = Vec::new();
+                text(&mut body, path.as_bytes());
+                body.push(0);
+                self.send(8, &body).await.expect("it takes requests");
+            }
+            for path in paths {
+                let (error, reply) = self.read_reply().await.expect("it answers");
+                assert!(matches!(error, 0 | NO_NODE), "{path}: {error}");
+                found.push(if error == 0 {
+                    names(&reply)
+                } else {
+                    Vec::new()
+                });
+            }
         }
-        assert_eq!(error, 0, "{path}");
-        let mut at = 4;
-        let name = |_| {
-            let len = usize::try_from(int(&reply, at)).expect("a length");
-            let name = String::from_utf8_lossy(&reply[at + 4..at + 4 + len]).into_owned();
-            at += 4 + len;
-            name
-        };
-        (0..int(&reply, 0)).map(name).collect()
+        found
     }
 
     /// The data of a node. `None`, if there is no node.

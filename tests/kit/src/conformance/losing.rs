@@ -62,15 +62,18 @@ async fn a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost(s
     assert!(client.lock("k").acquire().await.is_ok());
 }
 
+/// A body begins within it, also on a machine that stands still for half a second.
+const BEGINS: Duration = Duration::from_secs(1);
+
 /// Blocks its thread for longer than the lease, so that its only poll returns a value.
 async fn blocking_body() -> Result<u32, LockError> {
-    std::thread::sleep(2 * SHORT);
+    std::thread::sleep(BEGINS + SHORT);
     Err(LockError::Shutdown)
 }
 
 async fn a_body_that_ended_after_its_lease_returns_lost_and_not_its_result(store: Backend) {
     let client = store.client().await;
-    let request = || client.lock("k").lease(SHORT);
+    let request = || client.lock("k").lease(BEGINS);
     let lost = request().run(blocking_body()).await.unwrap_err();
     assert!(lost.is_lost() && lost.body_ended(), "{lost}");
     assert!(lost.to_string().contains("went on to its end"), "{lost}");
@@ -91,7 +94,7 @@ async fn a_body_that_ended_after_its_lease_returns_lost_and_not_its_result(store
 
 async fn on_lost_continue_lets_the_body_finish_and_returns_its_result(store: Backend) {
     let client = store.client().await;
-    let request = client.lock("k").lease(SHORT).on_lost(OnLost::Continue);
+    let request = client.lock("k").lease(BEGINS).on_lost(OnLost::Continue);
     let held = request
         .run_with(async |guard: &lock_runtime::Guard| {
             guard.lost().await;
@@ -206,7 +209,7 @@ async fn a_lost_hold_stays_lost(store: Backend) {
 
 async fn a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on(store: Backend) {
     let client = store.client().await;
-    let outer = client.lock("k").lease(SHORT).on_lost(OnLost::Continue);
+    let outer = client.lock("k").lease(BEGINS).on_lost(OnLost::Continue);
     let nested = outer.run(client.lock("k").run(std::future::pending::<()>()));
     assert_eq!(lost_by(nested.await.unwrap()), LostReason::Expired);
 }
