@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
+use lock_store::memory::MemoryStore;
 use lock_testkit::{Proxy, RedisCluster, RedisServer};
 
 use crate::self_descriptions::rewritten;
@@ -235,11 +236,25 @@ fn a_map_that_can_not_be_read_is_refused_with_its_form() {
             .connect_lazy()
             .unwrap();
     }
-    for none in ["redis://h", "redis-quorum://h1,h2,h3", "memory:"] {
+    let none = [
+        "redis://h",
+        "redis-quorum://h1,h2,h3",
+        "memory:",
+        "sqlite:///tmp/locks",
+        "postgres://h/d",
+        "zookeeper://h",
+        "etcd://h",
+    ];
+    for none in none {
         refused(url(&format!("{none}?map=a:1>b:2")));
         let said = refused(url(none).address_map(|_, _| None));
         assert!(said.contains("`address_map`"), "{said}");
     }
+    let own = || LockClient::builder().store(|context| Ok(MemoryStore::new().connect(context)));
+    let said = refused(own().address_map(|_, _| None));
+    assert!(said.contains("`address_map`"), "{said}");
+    let said = refused(own().replicas(1, Duration::from_secs(1)));
+    assert!(said.contains("`replicas`"), "{said}");
     let twice = url("redis-cluster://h?map=a:1>b:2").address_map(|_, _| None);
     assert!(refused(twice).contains("leave one of them out"));
 }

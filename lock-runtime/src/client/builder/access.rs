@@ -116,8 +116,6 @@ impl LockClientBuilder {
             ("username", self.access.login.username.is_some()),
             ("password", self.access.login.password.is_some()),
             ("credentials", self.access.provider.is_some()),
-            #[cfg(feature = "redis")]
-            ("address_map", self.addresses.is_some()),
         ];
         given
             .iter()

@@ -48,6 +48,7 @@ macro_rules! engine_with_access {
 impl LockClientBuilder {
     pub(super) fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         if let Some(open) = &self.store {
+            self.expect_nothing_of_redis("`replicas` is for Redis, and the store is your own")?;
             self.expect_no_access("the store is the caller's own")?;
             self.expect_native("a store of your own")?;
             return Ok(open(context)?);
@@ -62,7 +63,7 @@ impl LockClientBuilder {
             Some(("memory", rest)) => self.open_memory(rest, context),
             Some(("sqlite", _)) => {
                 self.expect_native("SQLite")?;
-                self.expect_no_replicas(
+                self.expect_nothing_of_redis(
                     "`replicas` asks for replicas, and `sqlite:` is a file of this machine, which \
                      has none",
                 )?;
@@ -70,14 +71,14 @@ impl LockClientBuilder {
                 open_sqlite(url, context)
             }
             Some(("postgres" | "postgresql", _)) => {
-                self.expect_no_replicas(
+                self.expect_nothing_of_redis(
                     "`replicas` is for Redis; PostgreSQL waits for its standbys as its \
                      `synchronous_standby_names` says",
                 )?;
                 self.open_postgres(url, context)
             }
             Some(("zookeeper", _)) => {
-                self.expect_no_replicas(
+                self.expect_nothing_of_redis(
                     "`replicas` is for Redis; on ZooKeeper, a majority of the servers has each \
                      lock",
                 )?;
@@ -85,7 +86,7 @@ impl LockClientBuilder {
             }
             Some(("etcd", _)) => {
                 self.expect_native("etcd")?;
-                self.expect_no_replicas(
+                self.expect_nothing_of_redis(
                     "`replicas` is for Redis; on etcd, a majority of the servers has each lock",
                 )?;
                 self.open_etcd(url, context)
@@ -98,7 +99,7 @@ impl LockClientBuilder {
         self.expect_native("`memory:`")?;
         let none = "`replicas` asks for replicas, and `memory:` is a store of its own in this \
                     process, which has none";
-        self.expect_no_replicas(none)?;
+        self.expect_nothing_of_redis(none)?;
         if rest.contains("replicas=") {
             return Err(LockError::config(none));
         }
@@ -142,14 +143,22 @@ impl LockClientBuilder {
         }
     }
 
-    /// Refuses the builder's `replicas`.
-    fn expect_no_replicas(&self, reason: &str) -> Result<(), LockError> {
+    /// Refuses what of the builder is for Redis only: `replicas`, for this reason, and
+    /// `address_map`.
+    fn expect_nothing_of_redis(&self, of_replicas: &str) -> Result<(), LockError> {
         #[cfg(feature = "redis")]
-        if self.replicas.is_some() {
-            return Err(LockError::config(reason));
-        }
+        let (replicas, addresses) = (self.replicas.is_some(), self.addresses.is_some());
         #[cfg(not(feature = "redis"))]
-        let _ = reason;
+        let (replicas, addresses) = (false, false);
+        if replicas {
+            return Err(LockError::config(of_replicas));
+        }
+        if addresses {
+            return Err(LockError::config(
+                "`address_map` translates the addresses that sentinels and the nodes of a Redis \
+                 Cluster announce, and this store has neither; leave it out",
+            ));
+        }
         Ok(())
     }
 }

@@ -207,7 +207,8 @@ fn socket(path: &str, mut options: UrlOptions<'_>) -> Result<Topology, ConfigErr
     let mut query = Vec::new();
     for name in ["db", "user", "pass"] {
         if let Some(value) = options.take_one(name)? {
-            query.push(format!("{name}={value}"));
+            // It is read as a form, where this is a space.
+            query.push(format!("{name}={}", value.replace('+', "%2B")));
         }
     }
     options.expect_no_more(&["db", "user", "pass", "replicas", "replicas_timeout"])?;
@@ -386,7 +387,11 @@ mod tests {
             panic!("one server");
         };
         assert_eq!(login(&info), (Some("u"), Some("p"), 3));
-        assert!(StoreUrl::parse("redis+unix:///tmp/redis.sock?db=2", None).is_ok());
+        let socket = "redis+unix:///tmp/redis.sock?db=2&user=a+b%2Bc&pass=p+q%20r/s?t";
+        let Topology::Server(info) = topology(socket) else {
+            panic!("one server");
+        };
+        assert_eq!(login(&info), (Some("a+b+c"), Some("p+q r/s?t"), 2));
     }
 
     #[test]
