@@ -25,9 +25,9 @@ const QUOTA: i64 = 2 << 30;
 const MANY: i64 = 100_000;
 /// The alarm of a full quota.
 const NO_SPACE: i32 = 1;
-/// Before this version of 3.5, a leader that was replaced while it stood still may revoke leases
-/// that its successor has prolonged (etcd's issue 15247). No version of 3.4 is known to be mended.
-const REVOKES_NO_MORE: (u32, u32, u32) = (3, 5, 13);
+/// Before these versions of 3.4 and 3.5, a leader that was replaced while it stood still may revoke
+/// leases that its successor has prolonged (etcd's issue 15247).
+const REVOKES_NO_MORE: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
 
 impl EngineServers for EtcdEngine {
     type Said = MemberSaid;
@@ -162,11 +162,13 @@ fn about_revoking(version: &str) -> Option<Finding> {
     let mut parts = version.split(['.', '-', '+']);
     let mut part = || parts.next()?.parse().ok();
     let version = (part()?, part()?, part()?);
-    (version < REVOKES_NO_MORE).then(|| {
+    let [of_3_4, of_3_5] = REVOKES_NO_MORE;
+    let is_mended = version >= of_3_5 || (of_3_4..(3, 5, 0)).contains(&version);
+    (!is_mended).then(|| {
         Finding::other(
             "a leader of this version that is replaced while it stands still may end locks before \
              their leases when it comes back (etcd's issue 15247), so that two hold one; use etcd \
-             3.5.13 or later, and fencing tokens until then"
+             3.5.13 or later (of 3.4: 3.4.31), and fencing tokens until then"
                 .to_owned(),
         )
     })
@@ -218,10 +220,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_before_3_5_13_are_told_to_revoke_leases_early() {
+    fn versions_before_3_4_31_and_3_5_13_are_told_to_revoke_leases_early() {
         for (version, is_told) in [
             ("3.4.23", true),
-            ("3.4.99", true),
+            ("3.4.30", true),
+            ("3.4.31", false),
+            ("3.5.0", true),
             ("3.5.12", true),
             ("3.5.13-rc.0", false),
             ("3.5.13", false),

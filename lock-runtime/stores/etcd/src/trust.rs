@@ -12,11 +12,11 @@
 //!
 //! A new leader lets all leases last for their whole time again, and never for less.
 //!
-//! The exception: before etcd 3.5.13 (and in each 3.4, as far as is known), a leader that was
-//! replaced while it stood still takes itself for the leader for a moment when it comes back. It
-//! then asks for the end of the leases that are over by its own list, and the others carry that out
-//! although the new leader has prolonged them (etcd's issue 15247). No client can see that
-//! beforehand: `health` [tells of it](crate::findings), and the fencing token covers it.
+//! The exception: before etcd 3.5.13 (of 3.4: 3.4.31), a leader that was replaced while it stood
+//! still takes itself for the leader for a moment when it comes back. It then asks for the end of
+//! the leases that are over by its own list, and the others carry that out although the new leader
+//! has prolonged them (etcd's issue 15247). No client can see that beforehand: `health` [tells of
+//! it](crate::findings), and the fencing token covers it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
