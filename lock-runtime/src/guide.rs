@@ -43,6 +43,18 @@ macro_rules! page {
         /// [trust]: crate::guide::redis#who-is-trusted
         /// [stuck]: crate::guide::errors#a-lock-is-stuck
         /// [watch]: crate::guide::errors#what-to-watch
+        /// [beside]: crate::guide::cost#beside-other-libraries
+        /// [exported]: crate::guide::observability#metrics
+        /// [kinds]: crate::guide::errors#unavailable
+        /// [versions]: crate::guide::migration#to-another-version
+        /// [dies]: crate::guide::engines#what-each-can-do
+        /// [disk]: crate::guide::postgresql#cost
+        /// [grants]: crate::guide::postgresql#set-up
+        /// [leases]: crate::guide::etcd#leases-and-trust
+        /// [users]: crate::guide::etcd#users-and-tls
+        /// [curator]: crate::guide::zookeeper#beside-curator
+        /// [rights]: crate::guide::redis#rights
+        /// [redisson]: crate::guide::migration#locks-shared-with-redisson
         /// [fair]: crate::guide::guarantees#fair
         /// [cost]: crate::guide::cost#waiting-and-handing-over
         /// [checks]: crate::guide::redis#start-up-checks

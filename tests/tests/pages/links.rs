@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{definition, pages, root};
 
@@ -126,4 +126,35 @@ fn headings(text: &str) -> BTreeSet<String> {
         anchors.extend(names.find(|name| !anchors.contains(name)));
     }
     anchors
+}
+
+/// The pages of the docs are modules of the rustdoc, too. What leads to another page there must be
+/// a definition that `guide.rs` has.
+#[test]
+fn each_link_between_pages_leads_there_in_the_rustdoc() {
+    let guide = fs::read_to_string(root().join("lock-runtime/src/guide.rs")).unwrap();
+    let (mut links, mut dead) = (0, Vec::new());
+    let in_docs = |page: &PathBuf| page.parent().unwrap().ends_with("docs");
+    for page in pages().into_iter().filter(in_docs) {
+        for line in prose(&fs::read_to_string(&page).unwrap()) {
+            let (label, target) = match definition(&line) {
+                Some((label, target)) => (label, target),
+                None => match line.split("](").find(|behind| behind.contains(".md")) {
+                    Some(target) => ("in the text", target),
+                    None => continue,
+                },
+            };
+            // The attributes' pages are those of the macros there.
+            let Some((name, anchor)) = target.split_once(".md").filter(|_| !target.contains(".."))
+            else {
+                continue;
+            };
+            links += 1;
+            if !guide.contains(&format!("/// [{label}]: crate::guide::{name}{anchor}\n")) {
+                dead.push(format!("{}: [{label}]: {target}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+    assert!(links > 50, "{links}");
 }
