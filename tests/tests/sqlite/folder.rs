@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::SqliteFile;
+use lock_testkit::{ChildProcess, SqliteFile, eventually};
 
 use crate::client;
 
@@ -119,4 +119,58 @@ async fn a_clients_files_have_the_rights_of_the_database_file() {
         files += 1;
     }
     assert_eq!(files, 2);
+}
+
+/// Each client's files have the group of the folder that they are made in.
+#[tokio::test]
+async fn users_of_a_group_share_a_file_in_folders_of_that_group() {
+    use std::os::unix::fs::PermissionsExt;
+    const OWNER: u32 = 51_234;
+    const GROUP: u32 = 61_234;
+    let file = SqliteFile::new();
+    let outer = file.folder();
+    if chown(outer, Some(OWNER), Some(GROUP)).is_err() {
+        return println!("this user may give no folder away");
+    }
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    mode(outer, 0o755).unwrap();
+    // The build may be where others may not look.
+    let worker = outer.join("worker");
+    fs::copy(env!("CARGO_BIN_EXE_lock-worker"), &worker).unwrap();
+    let shared = outer.join("shared");
+    let (database, clients) = (shared.join("locks.db"), shared.join("locks.db-clients"));
+    fs::create_dir(&shared).unwrap();
+    fs::create_dir(&clients).unwrap();
+    fs::write(&database, "").unwrap();
+    for (path, rights) in [(&shared, 0o2770), (&clients, 0o2770), (&database, 0o660)] {
+        chown(path, Some(OWNER), Some(GROUP)).unwrap();
+        mode(path, rights).unwrap();
+    }
+    let url = format!("sqlite://{}", database.display());
+    let of_user = |user: u32| {
+        let (user, group) = (format!("--reuid={user}"), format!("--regid={user}"));
+        let groups = format!("--groups={GROUP}");
+        let worker = worker.to_str().unwrap();
+        ChildProcess::start("setpriv", &[&user, &group, &groups, worker])
+    };
+    let (mut one, mut two) = (of_user(51_235), of_user(51_236));
+    for user in [&mut one, &mut two] {
+        user.send(&format!("connect {url} patient"));
+        user.wait_for("connected").await;
+    }
+    one.send("hold a k");
+    one.wait_for("held a").await;
+    two.send("hold b k");
+    two.wait_for("asking b").await;
+    let operator = client(&url).await;
+    eventually("it waits", async || {
+        operator.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    one.send("release a");
+    two.wait_for("held b").await;
+    // What a dead client leaves, the other user's clears away.
+    two.kill();
+    one.send("hold c k");
+    one.wait_for("held c").await;
 }
