@@ -29,7 +29,10 @@ pub(crate) async fn postgres() -> (PostgresServer, Shared) {
 }
 
 pub(crate) fn url(server: &PostgresServer, options: &str) -> String {
-    let port = server.port();
+    url_at(server.port(), options)
+}
+
+pub(crate) fn url_at(port: u16, options: &str) -> String {
     format!("postgres://jobs@127.0.0.1:{port}/postgres?layout=shedlock{options}")
 }
 

@@ -9,7 +9,8 @@ use crate::errors::is_of_kept_row;
 use crate::statement::{LINK, Statement};
 use crate::store::{LOCKED_TRY, PostgresStore, WAITS_FOR_ROW};
 
-/// With less time than this, a statement that waited for a row leaves none for another try.
+/// With less time than this, a statement that waited for a row leaves none for another try, however
+/// near the server is.
 const SHORT: Duration = WAITS_FOR_ROW.saturating_add(LOCKED_TRY.saturating_mul(2));
 /// For this long after a row was kept, requests with a short time go apart from the beginning. Not
 /// always: one statement and one commit for each is too much for a server that has many holds.
@@ -33,6 +34,13 @@ impl KeptRow {
     }
 }
 
+/// When a statement about several rows last met one that somebody keeps, and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptLast {
+    at: Instant,
+    took: Duration,
+}
+
 impl PostgresStore {
     /// Carries out all of them together. If somebody keeps a row, each is carried out by itself:
     /// the others don't wait for that one. If none is carried out, that is the error.
@@ -51,8 +59,9 @@ impl PostgresStore {
             return carry_out(requests, KeptRow::IsAwaited).await.map(all);
         }
         let clock = &self.pool.clock;
-        let is_short = by < clock.now() + SHORT;
-        if !is_short || !self.was_row_kept() {
+        let is_short = self.is_short(by);
+        if !self.goes_apart(by) {
+            let began = clock.now();
             let failure = match carry_out(requests.clone(), KeptRow::IsTold).await {
                 Ok(answer) => return Ok(all(answer)),
                 Err(failure) => failure,
@@ -60,10 +69,12 @@ impl PostgresStore {
             let is_kept = is_of_kept_row(&failure);
             // Without an answer in a short time, it may have waited for a row.
             let may_be_kept = is_short && failure.error.kind() == StoreErrorKind::Timeout;
+            let took = clock.now() - began;
             if is_kept || may_be_kept {
-                self.note_kept_row();
+                self.note_kept_row(took);
             }
-            if !is_kept || clock.now() + LOCKED_TRY > by {
+            let way = took.saturating_sub(WAITS_FOR_ROW);
+            if !is_kept || clock.now() + LOCKED_TRY.max(way) > by {
                 return Err(failure);
             }
         }
@@ -76,7 +87,7 @@ impl PostgresStore {
         let replies: Vec<_> = replies.collect();
         let failures = || replies.iter().filter_map(|reply| reply.as_ref().err());
         if failures().any(is_of_kept_row) {
-            self.note_kept_row();
+            self.note_kept_row(self.last_kept_took());
         }
         match failures().count() < replies.len() {
             true => Ok(Answer::new(replies, LINK)),
@@ -88,13 +99,33 @@ impl PostgresStore {
         Failure::unknown(self.silence(), LINK)
     }
 
-    fn note_kept_row(&self) {
-        *self.row_kept.lock() = Some(self.pool.clock.now());
+    pub(crate) fn note_kept_row(&self, took: Duration) {
+        let at = self.pool.clock.now();
+        *self.row_kept.lock() = Some(KeptLast { at, took });
     }
 
-    fn was_row_kept(&self) -> bool {
+    fn kept_lately(&self) -> Option<KeptLast> {
         let now = self.pool.clock.now();
-        self.row_kept.lock().is_some_and(|at| now < at + KEPT_LASTS)
+        let last = *self.row_kept.lock();
+        last.filter(|last| now < last.at + KEPT_LASTS)
+    }
+
+    fn last_kept_took(&self) -> Duration {
+        self.kept_lately().map_or(Duration::ZERO, |last| last.took)
+    }
+
+    fn is_short(&self, by: Instant) -> bool {
+        by < self.pool.clock.now() + SHORT.max(2 * self.last_kept_took())
+    }
+
+    /// Somebody kept a row lately, and there is no time for another way after a try at it.
+    pub(crate) fn goes_apart(&self, by: Instant) -> bool {
+        self.is_short(by) && self.kept_lately().is_some()
+    }
+
+    /// Whether another try at a kept row is answered in time.
+    pub(crate) fn has_time_for_kept_row(&self, by: Instant) -> bool {
+        self.pool.clock.now() + LOCKED_TRY.max(self.last_kept_took()) <= by
     }
 }
 

@@ -11,6 +11,7 @@ use lock_store::{
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::{Error, Row};
 
+use crate::apart::KeptLast;
 use crate::connection::Connection;
 use crate::errors::{Effect, effect_of, of_postgres};
 use crate::flights::Flights;
@@ -55,8 +56,7 @@ pub(crate) struct PostgresStore {
     pub(crate) placed: Placed,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
-    /// When a statement about several rows last met one that somebody keeps.
-    pub(crate) row_kept: Mutex<Option<Instant>>,
+    pub(crate) row_kept: Mutex<Option<KeptLast>>,
     pub(crate) acquiring: Together<Acquire, Acquired>,
     pub(crate) releasing: Together<Release, Released>,
 }
@@ -88,11 +88,8 @@ impl PostgresStore {
         let began = clock.now();
         let mut last_locked: Option<(Instant, StoreError)> = None;
         loop {
-            let tried = clock.now();
             let sent = self.send_statement(&statement, by).await;
             let now = clock.now();
-            // One that outlasts its request keeps the connection from others.
-            let has_time = || now + LOCKED_TRY.max(LOCKED_PAUSE + (now - tried)) <= by;
             let locked = || {
                 let last = last_locked.clone()?;
                 is_lately(last.0, now).then_some(last.1)
@@ -101,6 +98,8 @@ impl PostgresStore {
                 Ok(sent) => sent,
                 Err(error) => return Err(Failure::without_effect(locked().unwrap_or(error))),
             };
+            // One that outlasts its request keeps the connection from others.
+            let has_time = || now + LOCKED_TRY.max(LOCKED_PAUSE + (now - sent.at)) <= by;
             let connection = &sent.connection;
             let unknown = |error| Failure::unknown(error, LINK).until(sent.until);
             let describe = |error: &Error| of_postgres(error, self.server());
@@ -168,6 +167,7 @@ impl PostgresStore {
         let rows = clock.by_from(sent, by, rows).await;
         flight.land();
         Ok(SentStatement {
+            at: sent,
             until: sent + self.late + connection.uncertainty(),
             connection,
             rows,
@@ -276,6 +276,7 @@ impl PostgresStore {
 /// What came of a statement.
 struct SentStatement {
     connection: Arc<Connection>,
+    at: Instant,
     /// The server may begin with it until then.
     until: Instant,
     /// `None`: there was no answer in time.

@@ -15,7 +15,7 @@ use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
 use crate::locks::warn_of_renewal;
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{LOCKED_TRY, PostgresStore, WAITS_FOR_ROW, read_first_row};
+use crate::store::{PostgresStore, WAITS_FOR_ROW, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -106,33 +106,44 @@ impl ShedLockTable {
         claims: &[(&Claim, i64)],
         by: Instant,
     ) -> Replied<(Vec<Option<bool>>, Option<StoreError>)> {
+        let (store, clock) = (&self.store, &self.store.pool.clock);
         let mut outcomes = vec![None; claims.len()];
         let mut left: Vec<usize> = (0..claims.len()).collect();
-        loop {
-            let failure = match self.ask_many(sql.waiting, claims, &left, by).await {
-                Ok(found) => {
-                    note(&mut outcomes, &left, &found.value);
-                    return Ok(Answer::new((outcomes, None), LINK));
-                }
-                Err(failure) => failure,
-            };
-            if is_of_kept_row(&failure) && claims.len() > 1 {
-                let found = self.ask_many(sql.skipping, claims, &left, by).await?;
-                let is_locked = |at: &usize| found.value.contains(&(*at, false));
-                let (locked, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_locked);
-                note(&mut outcomes, &free, &found.value);
-                left = locked;
-                if left.is_empty() {
-                    return Ok(Answer::new((outcomes, None), LINK));
-                }
-                if self.store.pool.clock.now() + LOCKED_TRY <= by {
-                    continue;
+        let mut is_told = claims.len() > 1 && store.goes_apart(by);
+        let mut kept = contended(store.server());
+        let failure = loop {
+            if !std::mem::take(&mut is_told) {
+                let began = clock.now();
+                match self.ask_many(sql.waiting, claims, &left, by).await {
+                    Ok(found) => {
+                        note(&mut outcomes, &left, &found.value);
+                        return Ok(Answer::new((outcomes, None), LINK));
+                    }
+                    Err(failure) if !is_of_kept_row(&failure) || claims.len() < 2 => break failure,
+                    Err(failure) => {
+                        store.note_kept_row(clock.now() - began);
+                        kept = failure.error;
+                    }
                 }
             }
-            return match left.len() < claims.len() {
-                true => Ok(Answer::new((outcomes, Some(failure.error)), LINK)),
-                false => Err(failure),
+            let found = match self.ask_many(sql.skipping, claims, &left, by).await {
+                Ok(found) => found,
+                Err(failure) => break failure,
             };
+            let is_locked = |at: &usize| found.value.contains(&(*at, false));
+            let (locked, free): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_locked);
+            note(&mut outcomes, &free, &found.value);
+            left = locked;
+            if left.is_empty() {
+                return Ok(Answer::new((outcomes, None), LINK));
+            }
+            if !store.has_time_for_kept_row(by) {
+                break Failure::without_effect(kept);
+            }
+        };
+        match left.len() < claims.len() {
+            true => Ok(Answer::new((outcomes, Some(failure.error)), LINK)),
+            false => Err(failure),
         }
     }
 
