@@ -132,8 +132,9 @@ impl Lock {
         self
     }
 
-    /// Arrival order over all processes. Readers, writers and permits are always served so. Nothing
-    /// is handed off inside the process then, so a hot key is some 25 times slower.
+    /// Arrival order over all processes. Readers, writers and permits are always served so, except
+    /// in another library's layout. Nothing is handed off inside the process then, so a hot key is
+    /// some 30 times slower.
     ///
     /// Three exceptions. A request granted just as its connection drops moves to the back of the
     /// queue. A process that the store has not heard for two seconds, because it stands still or is

@@ -66,7 +66,7 @@ impl Engine {
         if !self.capabilities.tells {
             return Err(LockError::config(
                 "this engine passes no messages between clients, so a holder can't be asked to \
-                 stop; use `force_release`, which lets the next one in beside it",
+                 stop; end its process; `force_release` lets the next one in beside it",
             ));
         }
         let only = only.as_deref();

@@ -136,25 +136,62 @@ fn each_link_between_pages_leads_there_in_the_rustdoc() {
     let (mut links, mut dead) = (0, Vec::new());
     let in_docs = |page: &PathBuf| page.parent().unwrap().ends_with("docs");
     for page in pages().into_iter().filter(in_docs) {
-        for line in prose(&fs::read_to_string(&page).unwrap()) {
-            let (label, target) = match definition(&line) {
-                Some((label, target)) => (label, target),
-                None => match line.split("](").find(|behind| behind.contains(".md")) {
-                    Some(target) => ("in the text", target),
-                    None => continue,
-                },
-            };
-            // The attributes' pages are those of the macros there.
-            let Some((name, anchor)) = target.split_once(".md").filter(|_| !target.contains(".."))
-            else {
-                continue;
-            };
-            links += 1;
-            if !guide.contains(&format!("/// [{label}]: crate::guide::{name}{anchor}\n")) {
-                dead.push(format!("{}: [{label}]: {target}", page.display()));
-            }
-        }
+        let text = fs::read_to_string(&page).unwrap();
+        links += dead_in_rustdoc(&text, &guide, &mut dead);
     }
     assert!(dead.is_empty(), "{dead:#?}");
     assert!(links > 50, "{links}");
+    // The first one wins there.
+    let labels = guide.lines().filter_map(|line| {
+        let line = line.trim_start().strip_prefix("/// ")?;
+        Some(definition(line)?.0)
+    });
+    let mut labels: Vec<_> = labels.collect();
+    let all = labels.len();
+    labels.sort_unstable();
+    labels.dedup();
+    assert_eq!(labels.len(), all, "a label is there twice");
+}
+
+#[test]
+fn a_link_that_is_dead_in_the_rustdoc_is_found() {
+    let guide = "/// [there]: crate::guide::cost#memory\n/// [other]: crate::guide::cost\n";
+    let text = "\
+        [in the text](cost.md) and [its heading](#memory), [far](https://example.org/a.md)\n\
+        [there]: cost.md#memory\n[other]: cost.md#memory\n[none]: cost.md\n";
+    let mut dead = Vec::new();
+    assert_eq!(dead_in_rustdoc(text, guide, &mut dead), 4);
+    let expected = ["cost.md", "[other]: cost.md#memory", "[none]: cost.md"];
+    assert_eq!(dead, expected);
+}
+
+/// Counts the links to other pages, and adds those that are dead there.
+fn dead_in_rustdoc(text: &str, guide: &str, dead: &mut Vec<String>) -> usize {
+    let mut links = 0;
+    for line in prose(text) {
+        if let Some((label, target)) = definition(&line) {
+            let Some((page, anchor)) = page_of(target) else {
+                continue;
+            };
+            links += 1;
+            if !guide.contains(&format!("/// [{label}]: crate::guide::{page}{anchor}\n")) {
+                dead.push(format!("[{label}]: {target}"));
+            }
+            continue;
+        }
+        let targets = line.split("](").skip(1);
+        let targets = targets.filter_map(|behind| Some(behind.split_once(')')?.0));
+        for target in targets.filter(|target| page_of(target).is_some()) {
+            links += 1;
+            dead.push(target.to_owned());
+        }
+    }
+    links
+}
+
+/// The page beside this one that a link leads to, and where in it. The attributes' pages are those
+/// of the macros in the rustdoc.
+fn page_of(target: &str) -> Option<(&str, &str)> {
+    let is_beside = !target.contains("..") && !target.contains("://");
+    target.split_once(".md").filter(|_| is_beside)
 }

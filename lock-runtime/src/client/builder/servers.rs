@@ -82,8 +82,8 @@ impl LockClientBuilder {
     ///
     /// # Errors
     /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for no
-    /// replicas, a zero timeout, or one of more than half of the [command
-    /// timeout](Self::command_timeout).
+    /// replicas, a zero timeout, one of more than half of the [command
+    /// timeout](Self::command_timeout), or another store than Redis, your own included.
     #[cfg(feature = "redis")]
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });
@@ -98,8 +98,8 @@ impl LockClientBuilder {
     /// address is used as it is announced.
     ///
     /// # Errors
-    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for a URL
-    /// that is not of sentinels or a cluster, or that has a `map` itself.
+    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for a store
+    /// that is not Redis' sentinels or cluster, or a URL that has a `map` itself.
     ///
     /// # Examples
     /// ```no_run
