@@ -34,13 +34,6 @@ impl KeptRow {
     }
 }
 
-/// When a statement about several rows last met one that somebody keeps, and how long it took.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptLast {
-    at: Instant,
-    took: Duration,
-}
-
 impl PostgresStore {
     /// Carries out all of them together. If somebody keeps a row, each is carried out by itself:
     /// the others don't wait for that one. If none is carried out, that is the error.
@@ -100,18 +93,18 @@ impl PostgresStore {
     }
 
     pub(crate) fn note_kept_row(&self, took: Duration) {
-        let at = self.pool.clock.now();
-        *self.row_kept.lock() = Some(KeptLast { at, took });
+        *self.row_kept.lock() = Some((self.pool.clock.now(), took));
     }
 
-    fn kept_lately(&self) -> Option<KeptLast> {
+    /// How long a try took that met a kept row lately.
+    fn kept_lately(&self) -> Option<Duration> {
         let now = self.pool.clock.now();
-        let last = *self.row_kept.lock();
-        last.filter(|last| now < last.at + KEPT_LASTS)
+        let (at, took) = (*self.row_kept.lock())?;
+        (now < at + KEPT_LASTS).then_some(took)
     }
 
     fn last_kept_took(&self) -> Duration {
-        self.kept_lately().map_or(Duration::ZERO, |last| last.took)
+        self.kept_lately().unwrap_or_default()
     }
 
     fn is_short(&self, by: Instant) -> bool {

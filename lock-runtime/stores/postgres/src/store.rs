@@ -11,7 +11,6 @@ use lock_store::{
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::{Error, Row};
 
-use crate::apart::KeptLast;
 use crate::connection::Connection;
 use crate::errors::{Effect, effect_of, of_postgres};
 use crate::flights::Flights;
@@ -56,7 +55,8 @@ pub(crate) struct PostgresStore {
     pub(crate) placed: Placed,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
-    pub(crate) row_kept: Mutex<Option<KeptLast>>,
+    /// When a statement about several rows last met one that somebody keeps, and how long it took.
+    pub(crate) row_kept: Mutex<Option<(Instant, Duration)>>,
     pub(crate) acquiring: Together<Acquire, Acquired>,
     pub(crate) releasing: Together<Release, Released>,
 }
