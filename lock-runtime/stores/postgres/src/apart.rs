@@ -52,7 +52,7 @@ impl PostgresStore {
             return carry_out(requests, KeptRow::IsAwaited).await.map(all);
         }
         let clock = &self.pool.clock;
-        let is_short = self.is_short(by);
+        let (last, is_short) = (self.last_kept_took(), self.is_short(by));
         if !self.goes_apart(by) {
             let began = clock.now();
             let failure = match carry_out(requests.clone(), KeptRow::IsTold).await {
@@ -60,11 +60,15 @@ impl PostgresStore {
                 Err(failure) => failure,
             };
             let is_kept = is_of_kept_row(&failure);
-            // Without an answer in a short time, it may have waited for a row.
-            let may_be_kept = is_short && failure.error.kind() == StoreErrorKind::Timeout;
+            // Without an answer in a short time, it may have waited for a row, and for longer.
+            let is_silent = failure.unknown.is_some();
+            let may_be_kept =
+                is_short && is_silent && failure.error.kind() == StoreErrorKind::Timeout;
             let took = clock.now() - began;
-            if is_kept || may_be_kept {
+            if is_kept {
                 self.note_kept_row(took);
+            } else if may_be_kept {
+                self.note_kept_row(took.max(last));
             }
             let way = took.saturating_sub(WAITS_FOR_ROW);
             if !is_kept || clock.now() + LOCKED_TRY.max(way) > by {
@@ -80,7 +84,7 @@ impl PostgresStore {
         let replies: Vec<_> = replies.collect();
         let failures = || replies.iter().filter_map(|reply| reply.as_ref().err());
         if failures().any(is_of_kept_row) {
-            self.note_kept_row(self.last_kept_took());
+            self.note_kept_row(self.last_kept_took().max(last));
         }
         match failures().count() < replies.len() {
             true => Ok(Answer::new(replies, LINK)),
@@ -103,7 +107,7 @@ impl PostgresStore {
         (now < at + KEPT_LASTS).then_some(took)
     }
 
-    fn last_kept_took(&self) -> Duration {
+    pub(crate) fn last_kept_took(&self) -> Duration {
         self.kept_lately().unwrap_or_default()
     }
 
@@ -114,11 +118,6 @@ impl PostgresStore {
     /// Somebody kept a row lately, and there is no time for another way after a try at it.
     pub(crate) fn goes_apart(&self, by: Instant) -> bool {
         self.is_short(by) && self.kept_lately().is_some()
-    }
-
-    /// Whether another try at a kept row is answered in time.
-    pub(crate) fn has_time_for_kept_row(&self, by: Instant) -> bool {
-        self.pool.clock.now() + LOCKED_TRY.max(self.last_kept_took()) <= by
     }
 }
 

@@ -26,7 +26,7 @@ use crate::together::Together;
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
 /// The pause before a statement is repeated that met a locked row.
-const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 /// The least time that must be left for a repeat, which may take as long as the try before it.
 pub(crate) const LOCKED_TRY: Duration = Duration::from_millis(100);
 /// How long the functions wait for a row.

@@ -15,7 +15,7 @@ use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
 use crate::locks::warn_of_renewal;
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
-use crate::store::{PostgresStore, WAITS_FOR_ROW, read_first_row};
+use crate::store::{LOCKED_PAUSE, LOCKED_TRY, PostgresStore, WAITS_FOR_ROW, read_first_row};
 
 /// Who a client says that it is takes no more of `locked_by`, which also has the owner.
 const LONGEST_HOST: usize = 64;
@@ -111,6 +111,7 @@ impl ShedLockTable {
         let mut left: Vec<usize> = (0..claims.len()).collect();
         let mut is_told = claims.len() > 1 && store.goes_apart(by);
         let mut kept = contended(store.server());
+        let mut took = store.last_kept_took();
         let failure = loop {
             if !std::mem::take(&mut is_told) {
                 let began = clock.now();
@@ -120,10 +121,12 @@ impl ShedLockTable {
                         return Ok(Answer::new((outcomes, None), LINK));
                     }
                     Err(failure) if !is_of_kept_row(&failure) || claims.len() < 2 => break failure,
-                    Err(failure) => {
-                        store.note_kept_row(clock.now() - began);
-                        kept = failure.error;
-                    }
+                    Err(failure) => kept = failure.error,
+                }
+                took = clock.now() - began;
+                store.note_kept_row(took);
+                if clock.now() + took.saturating_sub(WAITS_FOR_ROW) > by {
+                    break Failure::without_effect(kept);
                 }
             }
             let found = match self.ask_many(sql.skipping, claims, &left, by).await {
@@ -137,9 +140,11 @@ impl ShedLockTable {
             if left.is_empty() {
                 return Ok(Answer::new((outcomes, None), LINK));
             }
-            if !store.has_time_for_kept_row(by) {
+            store.note_kept_row(took);
+            if clock.now() + LOCKED_TRY.max(LOCKED_PAUSE + took) > by {
                 break Failure::without_effect(kept);
             }
+            clock.sleep_until(clock.now() + LOCKED_PAUSE).await;
         };
         match left.len() < claims.len() {
             true => Ok(Answer::new((outcomes, Some(failure.error)), LINK)),
