@@ -6,19 +6,8 @@ use std::process::{Command, Stdio};
 use crate::{ChildProcess, left_out};
 
 /// Fetches the jars that a `pom.xml` names, and compiles what stands beside it: `FOLDER FIXTURE
-/// OPTION`.
-const PREPARE: &str = r#"
-    test -e "$0/fetched" || {
-        mvn -q -B -f "$1/pom.xml" "$2" dependency:copy-dependencies "-DoutputDirectory=$0" >&2 &&
-            touch "$0/fetched"
-    } || exit 1
-    command -v javac >/dev/null || exit 1
-    for source in "$1"/*.java; do
-        test ! -e "$source" || test "$0/classes" -nt "$source" || {
-            javac -encoding UTF-8 -d "$0/classes" -cp "$0/*" "$source" && touch "$0/classes"
-        } || exit 2
-    done
-"#;
+/// OPTION`. `tests/run` has it done before the tests begin.
+const PREPARE: &str = include_str!("prepare_java.sh");
 
 /// The class path of a fixture's jars and of its worker, in a folder of its own below `target`:
 /// with a version of what the fixture is named after, or with that of its `pom.xml`. `None` where
@@ -34,7 +23,7 @@ pub fn java_classpath(target: &Path, fixture: &Path, version: Option<&str>) -> O
     // Tests in other processes need the same, and Maven's own folder bears one at a time.
     let prepared = Command::new("flock")
         .arg(target.join("java.lock"))
-        .args(["sh", "-c", PREPARE])
+        .args(["sh", "-c", PREPARE, "sh"])
         .args([&folder, fixture])
         .arg(option)
         .stdout(Stdio::null())
