@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LostReason, StoreErrorKind};
 use lock_store::memory::MemoryStore;
-use lock_store::{Answer, Instant, Store, StoreFuture};
+use lock_store::{Answer, Instant, Renewed, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure};
 use lock_testkit::{eventually, sleep_until};
 use tokio::sync::Semaphore;
@@ -29,6 +29,8 @@ enum Fate {
     Gated(Arc<Semaphore>),
     /// The store loses the holds, and says so.
     LosesAll,
+    /// The store loses the first hold, and says so. Who has the others does not answer.
+    LosesTheFirst,
     /// The store says nothing about the holds.
     SaysNothing,
 }
@@ -99,6 +101,13 @@ impl Interceptor for Trouble {
                     store.force_release(key.clone(), by).await?;
                 }
                 request.send(store, by).await
+            }),
+            Fate::LosesTheFirst => Box::pin(async move {
+                let keys = request.keys();
+                store.force_release(keys[0].clone(), by).await?;
+                let mut replies = vec![Renewed::Unanswered; keys.len()];
+                replies[0] = Renewed::Gone;
+                Ok(Answer::new(Reply::Renew(replies), store.link()))
             }),
             Fate::SaysNothing => {
                 let (value, link) = (Reply::Renew(Vec::new()), store.link());
@@ -259,6 +268,27 @@ async fn holds_that_the_store_did_not_confirm_are_not_trusted_and_it_is_not_aske
         assert!((2..40).contains(&asked), "{asked} times in two seconds");
         setting.until_empty().await;
     }
+}
+
+/// The key that it is gone from may be somebody else's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_is_gone_is_not_trusted_although_others_are_not_answered() {
+    let mut setting = Setting::new(|builder| builder).await;
+    let request = setting
+        .client
+        .multi_lock(["x", "y"])
+        .wait(Duration::from_secs(1));
+    let waiting = tokio::spawn(request.acquire());
+    setting.until_waiting().await;
+    setting.trouble.renew(Fate::LosesTheFirst);
+    setting.free().await;
+    let result = waiting.await.unwrap();
+    assert!(
+        matches!(result, Err(LockError::Unavailable { .. })),
+        "{result:?}"
+    );
+    setting.trouble.renew(Fate::Passes);
+    setting.until_empty().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -272,18 +272,18 @@ impl Engine {
         let result = self.store.renew(renewals.collect(), by).await;
         self.liveness.note_by(sent, by, &result);
         let replies = result.map_err(|failure| failure.error)?.value;
-        if replies.contains(&Renewed::Unanswered) {
-            return Err(unanswered());
-        }
         let mut earliest = None;
         for (at, hold) in holds.iter().enumerate() {
             match replies.get(at) {
-                Some(Renewed::Renewed) => {}
+                Some(Renewed::Renewed | Renewed::Unanswered) => {}
                 Some(Renewed::Until(until)) => {
                     earliest = Some(earliest.map_or(*until, |one: Instant| one.min(*until)));
                 }
                 _ => hold.lose(LostReason::Gone),
             }
+        }
+        if replies.contains(&Renewed::Unanswered) {
+            return Err(unanswered());
         }
         Ok(earliest)
     }
