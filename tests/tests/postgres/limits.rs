@@ -18,7 +18,9 @@ async fn commits_that_stand_still_take_twice_the_connections_at_most() {
     let primary = PostgresServer::start().await;
     let standby = primary.standby(true).await;
     let url = format!("{}?connections=3", primary.app_url());
-    let client = LockClient::builder().url(url).connect().await.unwrap();
+    let client = LockClient::builder().url(url);
+    let client = client.connect_timeout(Duration::from_secs(10));
+    let client = client.connect().await.unwrap();
     let guard = client.lock("before").acquire().await.unwrap();
     guard.release().await.unwrap();
     standby.pause();

@@ -6,7 +6,7 @@ use lock_runtime::{LockClient, Tls};
 use lock_testkit::{PgBouncer, PostgresServer, eventually};
 
 use crate::keyed_pooler::KeyedPooler;
-use crate::{client, tls};
+use crate::{builder, client, tls};
 
 /// From now on, `inspect` does this, and tells in `waiting` how many statements its session keeps.
 async fn instead_of_inspect(server: &PostgresServer, does: &str) {
@@ -59,7 +59,7 @@ async fn a_pooler_that_tells_a_sessions_process_keeps_no_statements() {
 async fn a_session_over_tls_keeps_statements() {
     let (server, pem) = tls::server().await;
     instead_of_inspect(&server, "").await;
-    let builder = LockClient::builder().url(format!("{}?sslmode=require", server.app_url()));
+    let builder = builder(&format!("{}?sslmode=require", server.app_url()));
     let client = builder.tls(Tls::new().ca_pem(pem)).connect().await.unwrap();
     eventually("it is kept", async || kept(&client).await > 0).await;
 }

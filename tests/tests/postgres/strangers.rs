@@ -6,6 +6,8 @@ use lock_runtime::{LockClient, LockError};
 use lock_testkit::PostgresServer;
 use tokio_postgres::{Client, NoTls};
 
+use crate::client;
+
 /// With a stranger. Other tests of this program hide the names of their users.
 async fn with_a_stranger(server: PostgresServer) -> PostgresServer {
     server.run("CREATE ROLE mallory LOGIN").await;
@@ -74,11 +76,7 @@ async fn operators_that_a_stranger_made_are_not_called() {
     for _ in 0..2 {
         migrate(&server, "postgres").await.unwrap();
     }
-    let client = LockClient::builder()
-        .url(server.url())
-        .connect()
-        .await
-        .unwrap();
+    let client = client(&server.url()).await;
     client
         .lock("k")
         .acquire()

@@ -5,6 +5,8 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockError, StoreErrorKind, Tls};
 use lock_testkit::{PostgresServer, eventually};
 
+use crate::builder;
+
 /// A server with TLS, and its certificate.
 pub(crate) async fn server() -> (PostgresServer, String) {
     let names = vec!["127.0.0.1".to_owned()];
@@ -28,8 +30,7 @@ async fn refused(url: String, tls: Option<Tls>) -> LockError {
 async fn all_sessions_speak_tls() {
     let (server, pem) = server().await;
     for sslmode in ["", "?sslmode=require", "?sslmode=verify-full"] {
-        let url = format!("{}{sslmode}", server.app_url());
-        let builder = LockClient::builder().url(url);
+        let builder = builder(&format!("{}{sslmode}", server.app_url()));
         let client = builder.tls(Tls::new().ca_pem(&*pem)).connect().await;
         let client = client.unwrap();
         let held = client.lock("k").acquire().await.unwrap();

@@ -3,7 +3,6 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lock_runtime::LockClient;
 use lock_testkit::{PostgresServer, eventually};
 
 use crate::client;
@@ -23,7 +22,7 @@ fn child() {
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let client = LockClient::builder().url(url).connect().await.unwrap();
+        let client = client(&url).await;
         let (mut line, key) = (String::new(), &*what);
         match &*what {
             "release" => {
