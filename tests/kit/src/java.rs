@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::{ChildProcess, left_out};
 
 /// Fetches the jars that a `pom.xml` names, and compiles what stands beside it: `FOLDER FIXTURE
-/// OPTION`. `tests/run` has it done before the tests begin.
+/// OPTION`. In `.ci/run`, it is done while the lints run.
 const PREPARE: &str = include_str!("prepare_java.sh");
 
 /// The class path of a fixture's jars and of its worker, in a folder of its own below `target`:

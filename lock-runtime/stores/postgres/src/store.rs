@@ -276,6 +276,7 @@ impl PostgresStore {
 /// What came of a statement.
 struct SentStatement {
     connection: Arc<Connection>,
+    /// When it was sent.
     at: Instant,
     /// The server may begin with it until then.
     until: Instant,
