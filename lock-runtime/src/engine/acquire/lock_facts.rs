@@ -32,7 +32,7 @@ impl AcquireTask<'_> {
             budget: &self.budget,
             answered: key.answered(),
             silent_since: silent_since.into_iter().flatten().min(),
-            failing: key.failing(|| self.engine.clock.now()),
+            failing: key.failing(self.budget.started, || self.engine.clock.now()),
             unusable,
         }
     }
@@ -81,7 +81,7 @@ impl AcquireTask<'_> {
         let by = self.budget.last_answer_by(now);
         waiter.signal.note_doing(Doing::Looks(by));
         engine.ask_for_name(key, waiter.liveness().holder());
-        let said = self.evidence(waiter, since, by).await;
+        let mut said = self.evidence(waiter, since, by).await;
         // The first of them asks again at least this often.
         let lately = self.budget.started.checked_sub(FALLBACK_POLL);
         let was_told_busy = || heard == HeardSoFar::Busy || waiter.liveness().was_taken(lately);
@@ -97,6 +97,9 @@ impl AcquireTask<'_> {
             if engine.clock.now() < by {
                 return Ok(());
             }
+            // The first may have heard more.
+            let since_then = waiter.liveness().said(self.budget.started, since);
+            said = since_then.unwrap_or(said);
         }
         let verdict = busy_or_unavailable::judge(budget, engine.clock.now(), said, was_told_busy());
         let holder = || waiter.liveness().holder();

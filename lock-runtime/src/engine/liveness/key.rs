@@ -73,10 +73,15 @@ impl KeyLiveness {
         busy.is_some() && busy >= since
     }
 
-    pub(crate) fn failing(&self, now: impl FnOnce() -> Instant) -> Option<Failing> {
+    /// How commands fail, to a request of `started`.
+    pub(crate) fn failing(
+        &self,
+        started: Instant,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Failing> {
         let state = self.state.lock();
         let failure = state.failure.as_ref();
-        let failure = failure.filter(|failure| now() <= failure.last + FAILURE_LASTS);
+        let failure = failure.filter(|failure| says_something(failure.last, started, now()));
         failure.map(|failure| failure.failing.clone())
     }
 
@@ -180,9 +185,13 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// What is known of the key since then to a request of `started`, or that its commands fail. If
-    /// nothing is, `look` is called, which has to end in [`note_look`](Self::note_look); one is
-    /// under way at a time.
+    /// What is known of the key since then to a request of `started`, or that its commands fail.
+    pub(crate) fn said(&self, started: Instant, since: Instant) -> Option<Said> {
+        self.state.lock().known(started, since)
+    }
+
+    /// [`said`](Self::said). If nothing is known, `look` is called, which has to end in
+    /// [`note_look`](Self::note_look); one is under way at a time.
     pub(crate) async fn known(&self, started: Instant, since: Instant, look: impl Fn(u64)) -> Said {
         loop {
             let changed = self.changed.notified();
@@ -205,15 +214,11 @@ impl KeyLiveness {
 impl KeyLivenessState {
     fn known(&self, started: Instant, since: Instant) -> Option<Said> {
         let failure = self.failure.as_ref();
-        match failure.filter(|failure| failure.last + FAILURE_LASTS >= since) {
-            // A silence that nobody has met since the request came may be over.
-            Some(KeyFailure { failing, last }) if *last < started && is_silence(&failing.error) => {
-                None
-            }
+        match failure.filter(|failure| says_something(failure.last, started, since)) {
             Some(KeyFailure { failing, .. }) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
             _ => match &self.contended {
-                Some((at, error)) if *at + FAILURE_LASTS >= since => {
+                Some((at, error)) if says_something(*at, started, since) => {
                     Some(Said::Contended(error.clone()))
                 }
                 _ => (self.answered >= Some(since)).then_some(Said::Alive),
@@ -234,6 +239,12 @@ impl KeyLivenessState {
         let last = sent;
         self.failure = Some(KeyFailure { failing, last });
     }
+}
+
+/// Whether a failure of a command that was sent at `last` says anything to a request of `started`
+/// about the time from `since` on. What nobody has met since the request came may be over.
+fn says_something(last: Instant, started: Instant, since: Instant) -> bool {
+    last >= started && last + FAILURE_LASTS >= since
 }
 
 #[cfg(test)]

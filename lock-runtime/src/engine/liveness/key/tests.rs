@@ -69,11 +69,11 @@ fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
     for at in [5, 6, 7] {
         note(&key, start + at * MS, &silence());
     }
-    let since = key.failing(|| start).map(|failing| failing.since);
+    let since = key.failing(start, || start).map(|failing| failing.since);
     assert_eq!(since, Some(start + 5 * MS));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
     note(&key, start + 8 * MS, &busy());
-    assert!(key.failing(|| start).is_none());
+    assert!(key.failing(start, || start).is_none());
 }
 
 #[test]
@@ -91,13 +91,27 @@ fn a_look_ends_silence_and_not_a_refusal() {
 }
 
 #[test]
-fn a_silence_that_was_met_before_a_request_came_says_nothing_to_it() {
-    let (key, start) = (KeyLiveness::default(), Instant::now());
-    note(&key, start, &silence());
-    assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    assert!(known(&key, start + MS).is_none());
-    note(&key, start, &failed(StoreErrorKind::OutOfMemory));
-    assert!(matches!(known(&key, start + MS), Some(Said::Failing(_))));
+fn what_was_met_before_a_request_came_says_nothing_to_it() {
+    let start = Instant::now();
+    for (kind, fails) in [
+        (StoreErrorKind::Timeout, true),
+        (StoreErrorKind::OutOfMemory, true),
+        (StoreErrorKind::Denied, true),
+        (StoreErrorKind::Contended, false),
+    ] {
+        let key = KeyLiveness::default();
+        note(&key, start, &failed(kind));
+        assert!(matches!(
+            known(&key, start),
+            Some(Said::Failing(_) | Said::Contended(_))
+        ));
+        assert_eq!(key.failing(start, || start).is_some(), fails);
+        assert!(known(&key, start + MS).is_none());
+        assert!(key.failing(start + MS, || start + MS).is_none());
+        // The store still answers a question about the key.
+        key.note_look(0, start + MS, false, &found(None));
+        assert!(matches!(known(&key, start + MS), Some(Said::Alive)));
+    }
 }
 
 #[test]
@@ -107,7 +121,7 @@ fn nothing_is_known_of_before_anybody_waited() {
     key.forget();
     // A look that was called for before ends after that.
     key.note_look(0, start + MS, false, &silence());
-    assert!(key.failing(|| start).is_none() && key.answered().is_none());
+    assert!(key.failing(start, || start).is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
 
@@ -132,20 +146,20 @@ fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start + MS, &busy());
     note(&key, start, &silence());
-    assert!(key.failing(|| start).is_none());
+    assert!(key.failing(start, || start).is_none());
     note(&key, start + MS, &silence());
-    assert!(key.failing(|| start).is_some());
+    assert!(key.failing(start, || start).is_some());
 }
 
 #[test]
 fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, || true, false, &silence());
-    assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
+    assert!(key.failing(start, || start).is_none() && key.silent_since().is_none());
     note(&key, start, &failed(StoreErrorKind::Denied));
-    assert!(key.failing(|| start + 4999 * MS).is_some());
-    assert!(key.failing(|| start + 5001 * MS).is_none());
-    assert!(known(&key, start + 5001 * MS).is_none());
+    assert!(key.failing(start, || start + 4999 * MS).is_some());
+    assert!(key.failing(start, || start + 5001 * MS).is_none());
+    assert!(key.said(start, start + 5001 * MS).is_none());
 }
 
 /// How a command or a look of a key ended that was sent this many milliseconds after the start.
@@ -223,11 +237,9 @@ fn the_key_was_taken_after_a_command_of_then_or_later() {
 fn a_failure_lasts_for_five_seconds_to_the_instant() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start, &failed(StoreErrorKind::Denied));
-    assert!(key.failing(|| start + 5000 * MS).is_some());
-    assert!(matches!(
-        known(&key, start + 5000 * MS),
-        Some(Said::Failing(_))
-    ));
+    assert!(key.failing(start, || start + 5000 * MS).is_some());
+    let said = key.said(start, start + 5000 * MS);
+    assert!(matches!(said, Some(Said::Failing(_))));
 }
 
 #[test]
@@ -246,7 +258,7 @@ fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start, &failed(StoreErrorKind::Contended));
     assert!(matches!(known(&key, start), Some(Said::Contended(_))));
-    assert!(key.failing(|| start).is_none() && key.silent_since().is_none());
+    assert!(key.failing(start, || start).is_none() && key.silent_since().is_none());
     assert_eq!(key.answered(), Some(start));
     note(&key, start + MS, &busy());
     assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
