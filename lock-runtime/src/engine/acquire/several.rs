@@ -277,6 +277,7 @@ impl Engine {
             match replies.get(at) {
                 Some(Renewed::Renewed | Renewed::Unanswered) => {}
                 Some(Renewed::Until(until)) => {
+                    hold.trust_at_most(Some(*until));
                     earliest = Some(earliest.map_or(*until, |one: Instant| one.min(*until)));
                 }
                 _ => hold.lose(LostReason::Gone),

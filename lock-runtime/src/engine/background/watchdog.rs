@@ -324,7 +324,8 @@ impl Watchdog {
                 let next = renews.then(|| timing::renewal_at(sent, hold.lease, until));
                 self.watch(Arc::clone(hold), next);
             }
-            RenewedParts::Unanswered => {
+            RenewedParts::Unanswered { until } => {
+                hold.trust_at_most(until);
                 tracing::warn!(
                     key = %hold.key().shortened(),
                     "a lock could not be renewed; it is tried again until its deadline"

@@ -48,6 +48,12 @@ impl Hold {
         }
     }
 
+    /// The store says that the hold can be trusted until then, and has not renewed all of it.
+    pub(crate) fn trust_at_most(&self, until: Option<Instant>) {
+        let mut state = self.state.lock();
+        state.deadline = until.map_or(state.deadline, |until| until.min(state.deadline));
+    }
+
     fn max_hold_ends(&self) -> Option<Instant> {
         self.state.lock().ends.filter(|_| self.renew)
     }
@@ -85,7 +91,12 @@ impl Engine {
         let replies = RenewedParts::of(hold.parts(), &mut answer.value.into_iter());
         let until = match replies {
             RenewedParts::All { until } => until,
-            RenewedParts::Unanswered => {
+            RenewedParts::Unanswered { until } => {
+                if until.is_some() {
+                    hold.trust_at_most(until);
+                    let next = hold.renew.then(|| self.clock.now());
+                    self.watchdog.watch(Arc::clone(hold), next);
+                }
                 return Err(unavailable(Some(hold.key()), unanswered()));
             }
             RenewedParts::Gone => {

@@ -47,8 +47,9 @@ impl Part {
 pub(crate) enum RenewedParts {
     /// All were renewed, and can be trusted until then, if the store has said so.
     All { until: Option<Instant> },
-    /// Some were not answered, and none is gone.
-    Unanswered,
+    /// Some were not answered, and none is gone. The others can be trusted until then, if the store
+    /// has said so.
+    Unanswered { until: Option<Instant> },
     /// A hold on several keys is lost with any of them. A reply too few is not a renewal.
     Gone,
 }
@@ -60,16 +61,21 @@ impl RenewedParts {
         for _ in parts {
             all = match (all, replies.next()) {
                 (all, Some(Renewed::Renewed)) => all,
-                (Self::All { until }, Some(Renewed::Until(one))) => Self::All {
-                    until: Some(until.map_or(one, |until| until.min(one))),
-                },
-                (all, Some(Renewed::Until(_))) => all,
-                (Self::All { .. } | Self::Unanswered, Some(Renewed::Unanswered)) => {
-                    Self::Unanswered
+                (all, Some(Renewed::Until(one))) => all.at_most(one),
+                (Self::All { until } | Self::Unanswered { until }, Some(Renewed::Unanswered)) => {
+                    Self::Unanswered { until }
                 }
                 _ => Self::Gone,
             };
         }
         all
+    }
+
+    /// One of them can be trusted until then.
+    fn at_most(mut self, one: Instant) -> Self {
+        if let Self::All { until } | Self::Unanswered { until } = &mut self {
+            *until = Some(until.map_or(one, |until| until.min(one)));
+        }
+        self
     }
 }

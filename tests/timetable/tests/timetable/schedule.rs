@@ -169,7 +169,13 @@ fn reply(reply: &Reply) -> String {
         Reply::Renew(all) if all.iter().all(|one| matches!(one, Renewed::Until(_))) => {
             "renewed, with a limit".to_owned()
         }
-        Reply::Renew(all) => format!("{all:?}").to_lowercase(),
+        Reply::Renew(all) => {
+            let one = |one: &Renewed| match one {
+                Renewed::Until(_) => "with a limit".to_owned(),
+                other => format!("{other:?}").to_lowercase(),
+            };
+            format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
         Reply::Release(all) if all.iter().all(|one| *one == Released::Released) => {
             "released".to_owned()
         }

@@ -1,5 +1,6 @@
 //! Stores that say until when what they grant can be trusted.
 
+use lock_runtime::LockError;
 use lock_store::Renewed;
 use lock_testkit::runtime_now;
 use lock_testkit::store_decorator::Reply;
@@ -42,6 +43,49 @@ fn of_several_keys_that_were_had_one_by_one_the_one_that_is_trusted_least_counts
             let guard = waits.await.unwrap().unwrap();
             guard.lost().await;
             assert_eq!(store.now(), 800);
+        }
+    });
+}
+
+/// One of several is trusted for less, and another is not answered.
+#[test]
+fn what_is_said_of_one_counts_although_another_is_not_answered() {
+    simulated(async {
+        for (title, ends) in [
+            ("renewed", (1000, 1800)),
+            ("extended", (1000, 1800)),
+            ("had one by one", (200, 1000)),
+        ] {
+            for at in [0, 1] {
+                let (store, client) = RecordingStore::open().await;
+                store.title(format!("{title}, {at}"));
+                let several = client.multi_lock(["k", "l"]).lease(of(3000)).renew(true);
+                let other = match title {
+                    "had one by one" => Some(store.other().await.lock("l").acquire().await),
+                    _ => None,
+                };
+                let mut replies = vec![Renewed::Unanswered; 2];
+                replies[at] = Renewed::Until(runtime_now() + of(ends.1));
+                store.answer(Reply::Renew(replies));
+                store.set_usual("renew", Fate::Silence);
+                store.next("renew", &[Fate::Passes]);
+                let waits = tokio::spawn(store.ask(WAIT, several.acquire()));
+                ms(ends.0 - 100).await;
+                if let Some(other) = other {
+                    ms(100).await;
+                    other.unwrap().release().await.unwrap();
+                }
+                let guard = waits.await.unwrap().unwrap();
+                if title == "extended" {
+                    let refused = guard.extend(of(3000)).await.unwrap_err();
+                    assert!(matches!(refused, LockError::Unavailable { .. }));
+                    assert_eq!(guard.remaining(), of(ends.1 - store.now()));
+                    ms(2).await;
+                    assert_eq!(store.when("renew").len(), 2, "it asks again at once");
+                }
+                guard.lost().await;
+                assert_eq!(store.now(), ends.1);
+            }
         }
     });
 }
