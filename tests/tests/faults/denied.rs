@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lock_runtime::{Guard, LockClient, LockError, LockKey, StoreErrorKind};
-use lock_testkit::{RedisServer, eventually};
+use lock_runtime::{Guard, LockClient, LockError, LockKey, LostReason, StoreErrorKind};
+use lock_testkit::{RedisServer, eventually, patient_connection};
 
 use crate::{client, timed, unavailable};
 
@@ -74,6 +74,29 @@ async fn a_waiter_needs_no_free_memory_to_look_again() {
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
     let told = waiting.await.unwrap();
     assert!(matches!(told, Err(LockError::Busy { .. })), "{told:?}");
+}
+
+/// The refusal of one key's write is no answer for the others of its hold.
+#[tokio::test]
+async fn a_server_that_refuses_writes_still_tells_that_a_hold_is_gone() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    for gone in ["lock:a", "lock:b"] {
+        let several = client.multi_lock(["a", "b"]).lease(Duration::from_secs(6));
+        let held = several.renew(true).acquire().await.unwrap();
+        let replicas = |number| ["CONFIG", "SET", "min-replicas-to-write", number];
+        let mut at_once = redis::pipe();
+        at_once.atomic().cmd("DEL").arg(gone);
+        at_once.cmd("CONFIG").arg(&replicas("1")[1..]);
+        let mut raw = patient_connection(&server.url()).await;
+        at_once.exec_async(&mut raw).await.unwrap();
+        held.lost().await;
+        server.command(&replicas("0")).await;
+        let told = held.release().await.unwrap_err();
+        let is_gone =
+            matches!(&told, LockError::Lost { reason, .. } if *reason == LostReason::Gone);
+        assert!(is_gone, "{told}");
+    }
 }
 
 #[tokio::test]

@@ -162,6 +162,19 @@ async fn of_several_renewals_those_that_are_denied_are_not_gone() {
     let holds = [&*me, "5000", &share, "5000", &me, "5000"];
     let done = stage.run("RENEW", &["k", "s", "none"], holds).await;
     assert_eq!(done.reply, "[1, -1, 0]");
+    // Nor does one whose write is refused hide that another is gone.
+    for (refused, reply) in [
+        ("PTTL", "[-1, -1, 0]"),
+        ("PEXPIRE", "[-1, -1, 0]"),
+        ("ZADD", "[1, -1, 0]"),
+    ] {
+        stage.refused = refused;
+        let holds = [&*me, "5000", &share, "5000", &me, "5000"];
+        let done = stage.run("RENEW", &["k", "s", "none"], holds).await;
+        assert_eq!(done.reply, reply, "{refused}");
+        let done = stage.run("RENEW", &["s"], [&*share, "5000"]).await;
+        assert_eq!(done.reply, "NOPERM", "{refused}");
+    }
     // Nor is a key of another kind denied.
     stage.refused = "";
     stage.command("RPUSH list x").await;

@@ -1,17 +1,21 @@
 -- KEYS: locks. ARGV: for each, its holder (`<owner>` or `<owner>:<permits>`) and lease ms.
 -- Reply: for each 1 renewed, 0 gone, -1 denied. If all are denied, the error. O(locks).
 -- Never makes a key. Needs no free memory: PEXPIRE needs none, and after a script's first write
--- neither does ZADD.
+-- neither does ZADD. A server that refuses writes still says which locks are gone. A replica's
+-- refusal is the reply, since it may not have them all yet.
 local time, replies, denied, refusal = redis.call('TIME'), {}, 0, nil
 time = time[1] * 1000000 + time[2]
+local function prolong(key, lease)
+  local left = redis.pcall('PTTL', key)
+  if is_denied(left) then return left end
+  -- Write even if nothing changes: the `WAIT` that follows covers the last write.
+  return redis.pcall('PEXPIRE', key, math.max(left, lease))
+end
 for i, key in ipairs(KEYS) do
   local member, lease = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  local holder = redis.pcall('GET', key)
-  replies[i] = 0
+  local holder, done = redis.pcall('GET', key), 0
   if holder == member then
-    -- Write even if nothing changes: the `WAIT` that follows covers the last write.
-    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease))
-    replies[i] = 1
+    done = prolong(key, lease)
   elseif type(holder) == 'table' then
     local ends = redis.pcall('ZSCORE', key, member)
     if not ends then
@@ -22,13 +26,19 @@ for i, key in ipairs(KEYS) do
       ends = redis.pcall('ZSCORE', key, member)
     end
     if type(ends) == 'table' and (is_denied(ends) or is_denied(holder)) then
-      replies[i], denied, refusal = -1, denied + 1, is_denied(ends) and ends or holder
+      done = is_denied(ends) and ends or holder
     elseif type(ends) == 'string' and tonumber(ends) > time then
-      local later = math.max(ends, time + lease * 1000)
-      redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease + 1000))
-      redis.call('ZADD', key, 'XX', string.format('%.0f', later), member)
-      replies[i] = 1
+      local later = string.format('%.0f', math.max(ends, time + lease * 1000))
+      done = prolong(key, lease + 1000)
+      local moved = done == 1 and redis.pcall('ZADD', key, 'XX', later, member)
+      if is_denied(moved) then done = moved end
     end
+  end
+  if type(done) == 'table' then
+    if string.find(done.err, 'READONLY', 1, true) then return done end
+    replies[i], denied, refusal = -1, denied + 1, done
+  else
+    replies[i] = done
   end
 end
 return denied == #KEYS and refusal or replies
