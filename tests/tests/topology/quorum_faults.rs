@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, Role, StoreErrorKind};
+use lock_runtime::{LockClient, LockError, LostReason, Role, StoreErrorKind};
 use lock_testkit::{Proxy, RedisQuorum, RedisServer, eventually};
 
 use crate::{client, unavailable};
@@ -281,4 +281,32 @@ async fn parts_that_end_early_let_a_second_holder_in_only_if_a_majority_does() {
     let second = two.lock("k").fenced().acquire().await.unwrap();
     assert!(first.is_held() && second.is_held(), "the known limit");
     assert!(second.fencing_token() > first.fencing_token());
+}
+
+/// Half of an even number is no majority, and there is none without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_of_four_servers_can_tell_that_a_hold_is_gone_when_the_others_refuse() {
+    let quorum = RedisQuorum::start(4).await;
+    let client = client(&quorum.url()).await;
+    let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
+    eventually("all have it", async || {
+        quorum.holders("k").await.iter().all(Option::is_some)
+    })
+    .await;
+    let (refuse, tell) = quorum.servers.split_at(2);
+    for server in refuse {
+        let needs_replicas = ["CONFIG", "SET", "min-replicas-to-write", "1"];
+        server.command(&needs_replicas).await;
+    }
+    let kind = unavailable(guard.extend(LONG).await);
+    assert_eq!(kind, StoreErrorKind::ReadOnly);
+    assert!(guard.is_held());
+    for server in tell {
+        server.command(&["DEL", "lock:k"]).await;
+        // What is refused is heard first.
+        server.command(&["CLIENT", "PAUSE", "300"]).await;
+    }
+    let told = guard.extend(LONG).await.unwrap_err();
+    let is_gone = matches!(&told, LockError::Lost { reason, .. } if *reason == LostReason::Gone);
+    assert!(is_gone, "{told}");
 }
