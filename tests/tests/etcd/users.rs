@@ -1,11 +1,19 @@
 //! Users and roles: least rights, tokens that the servers forget, and what strangers are told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_testkit::{EtcdCluster, EtcdOptions, eventually, eventually_within};
+use lock_store::{
+    Acquire, Acquired, Claim, ClientId, Clock, Instant, Listener, LockKey, Owner, Renewal, Renewed,
+};
+use lock_testkit::{
+    EtcdCluster, EtcdOptions, Heard, StoreUnderTest as _, eventually, eventually_within,
+};
+use serde_json::json;
+use tokio::runtime::Handle;
 
-use crate::client;
+use crate::{LONG, client, requests};
 
 async fn refused(url: &str) -> String {
     let builder = LockClient::builder().url(url);
@@ -84,7 +92,7 @@ async fn rights_that_are_taken_away_are_told_and_back_again_work() {
     let client = client(&servers.url("")).await;
     client.lock("k").run(async {}).await.unwrap();
     let gateway = servers.gateway().await;
-    let revoke = serde_json::json!({ "role": "app", "key": "dA==", "range_end": "dQ==" });
+    let revoke = json!({ "role": "app", "key": "dA==", "range_end": "dQ==" });
     gateway.ask("auth/role/revoke", &revoke).await.unwrap();
     for request in [client.lock("k"), client.multi_lock(["k", "l"])] {
         let error = request.try_acquire().await.map(drop).unwrap_err();
@@ -105,4 +113,57 @@ async fn rights_that_are_taken_away_are_told_and_back_again_work() {
         }
     })
     .await;
+}
+
+/// A hold that gets a longer lease is written again. If that is refused, the others are known all
+/// the same.
+#[tokio::test]
+async fn a_refused_renewal_does_not_hide_what_is_known_of_others() {
+    let servers = EtcdCluster::with_users(1).await;
+    let heard: Arc<dyn Listener> = Arc::<Heard>::default();
+    let id = ClientId(1);
+    let store = servers.store(id, &heard, Clock::new(Handle::current()));
+    let by = || Instant::now() + LONG;
+    let mut claims = Vec::new();
+    for (number, key, lease) in [(1, "gone", 60), (2, "kept", 60), (3, "longer", 5)] {
+        let client = Owner {
+            client: id,
+            request: number,
+        };
+        let claim = Claim::new(LockKey::from(key), client, None);
+        let request = Acquire::new(claim.clone(), Duration::from_secs(lease));
+        let granted = store.acquire(request, by()).await.unwrap().value;
+        assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");
+        claims.push(claim);
+    }
+    let gateway = servers.gateway().await;
+    let revoke = json!({ "role": "app", "key": "dA==", "range_end": "dQ==" });
+    gateway.ask("auth/role/revoke", &revoke).await.unwrap();
+    let reads = json!({ "permType": "READ", "key": "dA==", "range_end": "dQ==" });
+    let reads = json!({ "name": "app", "perm": reads });
+    gateway.ask("auth/role/grant", &reads).await.unwrap();
+    let renew = async |claims: &[Claim]| {
+        let renewal = |claim: &Claim| Renewal::new(claim.clone(), LONG);
+        let renewed = store
+            .renew(claims.iter().map(renewal).collect(), by())
+            .await;
+        renewed.map(|answer| answer.value)
+    };
+    assert_eq!(
+        renew(&claims).await.unwrap(),
+        [Renewed::Renewed, Renewed::Renewed, Renewed::Unanswered]
+    );
+    gateway
+        .delete(&requests(&servers, "gone").await[0])
+        .await
+        .unwrap();
+    assert_eq!(
+        renew(&claims).await.unwrap(),
+        [Renewed::Gone, Renewed::Renewed, Renewed::Unanswered]
+    );
+    let refused = renew(&claims[2..]).await.unwrap_err().error;
+    assert!(
+        refused.to_string().contains("grant-permission"),
+        "{refused}"
+    );
 }

@@ -12,6 +12,7 @@ use crate::contract::StoreFuture;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::instant::Instant;
 use crate::link::{Answer, Failure, Replied};
+use crate::request::Renewed;
 
 /// Carries out an operation, which may be repeated: over another connection, if one ends.
 ///
@@ -41,18 +42,57 @@ where
                 unknown = Some(link);
                 continue;
             }
-            Some(Err(OperationFault::Lost(error))) => error,
-            Some(Err(OperationFault::Refused(why))) => E::refusal(Some(why), &server),
-            Some(Err(OperationFault::Unreadable)) => E::refusal(None, &server),
-            Some(Err(OperationFault::Foreign(name))) => {
-                StoreError::new(StoreErrorKind::Foreign, name)
-            }
-            // Whoever has given it up reads nothing.
-            None | Some(Err(OperationFault::GivenUp)) => silent(&server),
+            Some(Err(fault)) => error_of::<E>(fault, &server),
+            None => silent(&server),
         };
         // Of several requests, others may have been carried out.
         return Err(Failure::unknown(error, link));
     }
+}
+
+fn error_of<E: OrderedEngine>(fault: OperationFault<E::Refusal>, server: &str) -> StoreError {
+    match fault {
+        OperationFault::Lost(error) => error,
+        OperationFault::Refused(why) => E::refusal(Some(why), server),
+        OperationFault::Unreadable => E::refusal(None, server),
+        OperationFault::Foreign(name) => StoreError::new(StoreErrorKind::Foreign, name),
+        // Whoever has given it up reads nothing.
+        OperationFault::GivenUp => silent(server),
+    }
+}
+
+/// The reply to a renewal of several, each of which was asked about by itself. What one could not
+/// be told spoils no other's answer: above all, not that it is gone.
+///
+/// # Errors
+/// When none is gone and the connection was lost, so that all are to be asked about again; or when
+/// nothing is known of any.
+pub fn renewed_each<E: OrderedEngine>(
+    live: &E::Live,
+    mut answers: Vec<Carried<Renewed, E>>,
+) -> Carried<Vec<Renewed>, E> {
+    let is_lost = |one: &Carried<_, E>| matches!(one, Err(OperationFault::Lost(_)));
+    let is_gone = |one: &Carried<_, E>| matches!(one, Ok(Renewed::Gone));
+    let lost = answers.iter().position(is_lost);
+    let decides = match answers.iter().any(Result::is_ok) {
+        true if answers.iter().any(is_gone) => None,
+        true => lost,
+        false => lost.or((!answers.is_empty()).then_some(0)),
+    };
+    if let Some(at) = decides {
+        return answers.swap_remove(at).map(|one| vec![one]);
+    }
+    let mut is_told = false;
+    let renewed = |one: Carried<Renewed, E>| {
+        one.unwrap_or_else(|fault| {
+            if !std::mem::replace(&mut is_told, true) {
+                let error = error_of::<E>(fault, live.server());
+                tracing::warn!(%error, "of several locks, some could not be renewed");
+            }
+            Renewed::Unanswered
+        })
+    };
+    Ok(answers.into_iter().map(renewed).collect())
 }
 
 /// The reply to an acquire. If nothing of it can be at the servers, then nothing has to be undone:

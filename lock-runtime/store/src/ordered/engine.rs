@@ -162,11 +162,12 @@ pub trait OrderedEngine:
 
 /// What becomes of holds.
 pub trait EngineHolds: OrderedEngine {
-    /// [`Store::renew`](crate::Store::renew).
+    /// [`Store::renew`](crate::Store::renew). By then somebody must have the answer.
     fn renew(
         &self,
         on: &Attempt<'_, Self>,
         holds: &[Renewal],
+        by: Instant,
     ) -> impl Future<Output = Carried<Vec<Renewed>, Self>> + Send;
 
     /// [`Store::fence`](crate::Store::fence).

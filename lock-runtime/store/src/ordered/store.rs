@@ -111,7 +111,7 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        operate!(self, by, renew(&holds))
+        operate!(self, by, renew(&holds, by))
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
-use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
+use futures_util::future::{join, join_all, try_join_all};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, renewed_each};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
 use crate::connection::{Live, OwnerFlight};
+use crate::errors::Fault;
 use crate::leases::round_up_to_seconds;
 use crate::names::{self, Child};
 use crate::rank::{Listing, Own};
@@ -42,11 +43,18 @@ impl EngineHolds for EtcdEngine {
         Ok(Released::of(deleted && held))
     }
 
-    /// One round trip: all are looked for together. Who needs a longer lease is written again.
-    async fn renew(&self, on: &Attempt<'_, Self>, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
+    /// One round trip: all are looked for together. Who needs a longer lease is written again,
+    /// which may take longer, or be refused, while the others are known.
+    async fn renew(
+        &self,
+        on: &Attempt<'_, Self>,
+        renewals: &[Renewal],
+        by: Instant,
+    ) -> Carried<Vec<Renewed>> {
         let live = on.live;
         let asked = self.clock.now();
-        let mut renewed = vec![Renewed::Gone; renewals.len()];
+        let soon = asked + by.saturating_duration_since(asked) * 9 / 10;
+        let mut renewed = vec![Ok(Renewed::Gone); renewals.len()];
         let mut looks = Vec::new();
         let mut moves = Vec::new();
         for (at, renewal) in renewals.iter().enumerate() {
@@ -65,21 +73,26 @@ impl EngineHolds for EtcdEngine {
                 false => moves.push(wish),
             }
         }
-        let looked = looks.chunks(AT_ONCE).map(|some| self.look_for(live, some));
-        let moved = moves.iter().map(|wish| self.move_hold(on, wish));
-        let (looked, moved) =
-            futures_util::future::try_join(try_join_all(looked), try_join_all(moved)).await?;
+        let looked = join_all(looks.chunks(AT_ONCE).map(async |some| {
+            let looked = self.look_for(live, some).await;
+            looked.unwrap_or_else(|fault| vec![Err(fault); some.len()])
+        }));
+        let moved = join_all(moves.iter().map(async |wish| {
+            let moved = self.clock.by(soon, self.move_hold(on, wish)).await;
+            moved.unwrap_or(Err(Fault::GivenUp))
+        }));
+        let (looked, moved) = join(looked, moved).await;
         let there = looked.into_iter().flatten().chain(moved);
         for (wish, is_there) in looks.iter().chain(&moves).zip(there) {
-            renewed[wish.at] = match is_there {
+            renewed[wish.at] = is_there.map(|is_there| match is_there {
                 true => self.prolong(wish, asked),
                 false => {
                     self.own.lock().forget(&wish.node, &wish.child);
                     Renewed::Gone
                 }
-            };
+            });
         }
-        Ok(renewed)
+        renewed_each::<Self>(live, renewed)
     }
 
     async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
@@ -239,7 +252,11 @@ impl EtcdEngine {
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.
-    async fn look_for(&self, live: &Arc<Live>, wishes: &[RenewalWish<'_>]) -> Carried<Vec<bool>> {
+    async fn look_for(
+        &self,
+        live: &Arc<Live>,
+        wishes: &[RenewalWish<'_>],
+    ) -> Carried<Vec<Carried<bool>>> {
         let sent = self.clock.now();
         let look = |wish: &RenewalWish<'_>| wire::get(&wish.node.child(&wish.child.name));
         let looks: Vec<RequestOp> = wishes.iter().map(look).collect();
@@ -254,7 +271,7 @@ impl EtcdEngine {
                 self.session.leases.prove(kv.lease, sent, term);
                 self.note_lease(&wish.node, &wish.child, kv.lease);
             }
-            there.push(found.is_some());
+            there.push(Ok(found.is_some()));
         }
         Ok(there)
     }

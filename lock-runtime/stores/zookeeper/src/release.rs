@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, renewed_each};
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Owner, Permits, Release, Released, Renewal, Renewed,
 };
@@ -66,7 +66,12 @@ impl EngineHolds for ZooKeeperEngine {
     }
 
     /// One round trip: a majority writes something first, and then the server looks for each child.
-    async fn renew(&self, on: &Attempt<'_, Self>, renewals: &[Renewal]) -> Carried<Vec<Renewed>> {
+    async fn renew(
+        &self,
+        on: &Attempt<'_, Self>,
+        renewals: &[Renewal],
+        _: Instant,
+    ) -> Carried<Vec<Renewed>> {
         let live = on.live;
         let written = live.send(wire::empty_write());
         let look = |renewal: &Renewal| {
@@ -79,24 +84,12 @@ impl EngineHolds for ZooKeeperEngine {
         written.reply().await?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
-            let Some((node, child, sent)) = look else {
-                renewed.push(Renewed::Gone);
-                continue;
-            };
-            renewed.push(match sent.reply().await {
-                Ok(_) => self.prolong(live, &node, &child, renewal),
-                Err(Fault::Refused(code::NO_NODE)) => {
-                    let listing = self.list(live, &node).await?;
-                    let renamed = self.renamed(live, &node, &listing, &renewal.claim, &child);
-                    match renamed.await? {
-                        Some(child) => self.prolong(live, &node, &child, renewal),
-                        None => Renewed::Gone,
-                    }
-                }
-                Err(fault) => return Err(fault),
+            renewed.push(match look {
+                Some((node, child, sent)) => self.renewed(live, &node, child, renewal, sent).await,
+                None => Ok(Renewed::Gone),
             });
         }
-        Ok(renewed)
+        renewed_each::<Self>(live, renewed)
     }
 
     async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
@@ -267,6 +260,29 @@ impl ZooKeeperEngine {
                 Ok(None)
             }
         }
+    }
+
+    /// What the look at a hold came to.
+    async fn renewed(
+        &self,
+        live: &Arc<Live>,
+        node: &KeyNode,
+        child: Child,
+        renewal: &Renewal,
+        sent: SentRequest,
+    ) -> Carried<Renewed> {
+        let child = match sent.reply().await {
+            Ok(_) => Some(child),
+            Err(Fault::Refused(code::NO_NODE)) => {
+                let listing = self.list(live, node).await?;
+                let renamed = self.renamed(live, node, &listing, &renewal.claim, &child);
+                renamed.await?
+            }
+            Err(fault) => return Err(fault),
+        };
+        Ok(child.map_or(Renewed::Gone, |child| {
+            self.prolong(live, node, &child, renewal)
+        }))
     }
 
     fn prolong(
