@@ -4,10 +4,7 @@ use std::borrow::Borrow;
 use std::iter::once;
 use std::slice;
 
-use lock_store::{
-    Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, Replied, StoreError,
-    StoreErrorKind,
-};
+use lock_store::{Acquire, Answer, Claim, Failure, Instant, LockKey, Release, Released, Replied};
 use redis::{FromRedisValue, ParsingError, Value};
 
 use super::acquire::rest_of_place;
@@ -16,7 +13,9 @@ use crate::resp::Command;
 use crate::scripts::{self, Text};
 use crate::store::{KEYS, RedisStore};
 use crate::transport::script_or_command::Request;
-use crate::wire::{Reply, WrongType, is_done, leaves_more, millis, permits, released};
+use crate::wire::{
+    Reply, WrongType, is_done, leaves_more, millis, one_for_each, permits, released,
+};
 
 impl RedisStore {
     /// Ends holds: one command if it can name all keys.
@@ -60,14 +59,8 @@ impl RedisStore {
         let key = &first.claim.key;
         let reply: Reply<Each> = self.call(key, by, &release).await?;
         let replies = reply.value.as_ref().map_or(&[][..], Each::all);
-        if reply.value.is_ok() && replies.len() != requests.len() {
-            let text = format!(
-                "it replied to the release of {} locks about {}; is there a proxy in front of it?",
-                requests.len(),
-                replies.len()
-            );
-            let error = StoreError::new(StoreErrorKind::Refused, text);
-            return Err(Failure::unknown(error, reply.link));
+        if reply.value.is_ok() {
+            one_for_each("release", requests.len(), replies.len(), reply.link)?;
         }
         for (request, reply) in requests.iter().zip(replies) {
             if leaves_more(*reply) {

@@ -5,7 +5,7 @@ use lock_store::{Answer, Instant, Link, Renewal, Renewed, Replied, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
-use crate::wire::{Reply, WrongType, reply};
+use crate::wire::{Reply, WrongType, one_for_each, reply};
 
 impl RedisStore {
     pub(crate) async fn renew_batch(
@@ -44,6 +44,9 @@ impl RedisStore {
             return self.renew_each(holds, by).await;
         }
         let reply: Reply<Vec<i64>> = reply(answered.link, answered.result)?;
+        if let Ok(replies) = &reply.value {
+            one_for_each("renewal", holds.len(), replies.len(), reply.link)?;
+        }
         Ok(reply.map(|value| match value {
             Ok(replies) => renew::read(&replies),
             Err(WrongType) => vec![Renewed::Gone; holds.len()],
