@@ -33,7 +33,7 @@ const PLACES: [Place; 10] = [
     },
     Place {
         file: "engine/acquire/lock_facts.rs",
-        right: "key.failing(self.budget.started, || self.engine.clock.now())",
+        right: "key.failing(started, || self.engine.clock.now())",
         wrong: &[("IsPatientWithAllKeysAsOne", "None")],
     },
     Place {
@@ -44,7 +44,7 @@ const PLACES: [Place; 10] = [
                 "IsPatientWithAllKeysAsOne",
                 "match self.budget.end() {
                      None => match self.engine.store.ping(by).await {
-                         Ok(_) => Said::Alive,
+                         Ok(_) => Said::Alive { refused_before: None },
                          Err(failure) => Said::Failing(failure.error),
                      },
                      Some(_) => self.evidence(waiter, since, by).await,
@@ -54,7 +54,7 @@ const PLACES: [Place; 10] = [
                 "JudgesAllKeysAsOne",
                 "match self.budget.end() {
                      Some(_) => match self.engine.store.ping(by).await {
-                         Ok(_) => Said::Alive,
+                         Ok(_) => Said::Alive { refused_before: None },
                          Err(failure) => Said::Failing(failure.error),
                      },
                      None => self.evidence(waiter, since, by).await,

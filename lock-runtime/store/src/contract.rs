@@ -47,7 +47,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
 
     /// Prolongs each owner's hold to at least its lease from now, in one round trip. Never makes a
-    /// key, and never shortens a lease.
+    /// key, and never shortens a lease. The replies are in the order of the holds.
+    ///
+    /// What is known of one is told although another was refused or not answered
+    /// ([`Unanswered`](Renewed::Unanswered)), above all that it is gone. A failure is said of all.
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
 
     /// Takes several free keys at once, for exclusive holds, or none of them. Never joins a queue.
@@ -247,4 +250,13 @@ fn refused<'s, T: Send + 's>(what: &str) -> StoreFuture<'s, T> {
     let text = format!("this engine has no {what}");
     let error = StoreError::new(StoreErrorKind::Refused, text);
     Box::pin(std::future::ready(Err(Failure::without_effect(error))))
+}
+
+/// A renewal's reply has no room for an error: says why this lock and so many others were not
+/// renewed, of those that a command was about.
+pub fn warn_of_renewal(key: &LockKey, others: usize, error: &StoreError) {
+    tracing::warn!(
+        key = %key.shortened(), others, %error,
+        "a lock could not be renewed together with others"
+    );
 }

@@ -230,7 +230,9 @@ pub enum Renewed {
     /// not give back what is left: others could have the key before the owner knows. The owner
     /// releases it then, as every hold that is lost.
     Gone,
-    /// The part of the store that has the key did not answer, while others did.
+    /// It is not known: the part of the store that has the key was silent or refused, and something
+    /// is known of another hold of the same call. The engine asks again until the deadline. Of a
+    /// hold on several keys, what another key was told counts all the same.
     Unanswered,
 }
 

@@ -11,8 +11,9 @@ impl Guard {
     /// # Errors
     /// - [`LockError::Config`]: a lease outside its limits, or beyond `max_hold`.
     /// - [`LockError::Lost`]: the hold is gone.
-    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The hold
-    ///   lasts as long as before, or longer.
+    /// - [`LockError::Unavailable`]: the store refused, or did not answer within the command
+    ///   timeout. The hold lasts as long as before, or longer; if the store has trusted one of
+    ///   several keys for less, for that long ([`remaining`](Self::remaining)).
     ///
     /// # Cancel safety
     /// If the future is dropped, the extension may or may not have happened.

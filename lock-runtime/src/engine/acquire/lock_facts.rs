@@ -26,13 +26,19 @@ pub(super) enum HeardSoFar {
 
 impl AcquireTask<'_> {
     fn facts<'f>(&'f self, waiter: &Waiter, unusable: Option<&'f StoreError>) -> Facts<'f> {
-        let key = waiter.liveness();
-        let silent_since = [key.silent_since(), self.engine.silent_since()];
+        let (key, started) = (waiter.liveness(), self.budget.started);
+        let silence = self.engine.silence();
+        let silent_since = silence.filter(|(_, noted)| *noted >= started);
+        let silent_since = [
+            key.silent_since(started),
+            silent_since.map(|(since, _)| since),
+        ];
         Facts {
             budget: &self.budget,
             answered: key.answered(),
             silent_since: silent_since.into_iter().flatten().min(),
-            failing: key.failing(self.budget.started, || self.engine.clock.now()),
+            failing: key.failing(started, || self.engine.clock.now()),
+            failed_before: key.failed_before(started) || silence.is_some(),
             unusable,
         }
     }
@@ -97,9 +103,9 @@ impl AcquireTask<'_> {
             if engine.clock.now() < by {
                 return Ok(());
             }
-            // The first may have heard more.
-            let since_then = waiter.liveness().said(self.budget.started, since);
-            said = since_then.unwrap_or(said);
+            // The first request may have been refused meanwhile.
+            let liveness = waiter.liveness();
+            said = liveness.said(self.budget.started, since).unwrap_or(said);
         }
         let verdict = busy_or_unavailable::judge(budget, engine.clock.now(), said, was_told_busy());
         let holder = || waiter.liveness().holder();

@@ -277,7 +277,8 @@ impl Engine {
             match replies.get(at) {
                 Some(Renewed::Renewed | Renewed::Unanswered) => {}
                 Some(Renewed::Until(until)) => {
-                    hold.trust_at_most(Some(*until));
+                    // If another is not answered, the deadlines of the holds count.
+                    hold.trust_at_most(*until);
                     earliest = Some(earliest.map_or(*until, |one: Instant| one.min(*until)));
                 }
                 _ => hold.lose(LostReason::Gone),

@@ -25,12 +25,19 @@ pub(super) struct Schedule {
 #[derive(Clone, Debug)]
 pub(super) struct Scheduled {
     pub(super) hold: Arc<Hold>,
-    /// Renewals of this hold that failed in a row.
-    pub(super) failures: u32,
-    /// When the first of them was due.
-    pub(super) due: Instant,
+    pub(super) failed: FailedTries,
     /// A renewal is due; otherwise the deadline is.
     pub(super) renew: bool,
+}
+
+/// Renewals of a hold that failed in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FailedTries {
+    pub(super) count: u32,
+    /// When the first of them was due, or the next one is.
+    pub(super) due: Option<Instant>,
+    /// It was logged why one of them failed.
+    pub(super) is_told: bool,
 }
 
 impl Schedule {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_store::{Clock, Instant, Link, LockKey, Mutex, Store};
 use tokio::sync::Notify;
 
-use super::schedule::{Schedule, Scheduled};
+use super::schedule::{FailedTries, Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::RenewedParts;
@@ -66,14 +66,12 @@ impl Watchdog {
     /// in any case.
     pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
         let renew_at = renew_at.or_else(|| hold.rest_at(self.clock.now()));
-        self.set(hold, renew_at, 0, None);
+        self.set(hold, renew_at, FailedTries::default());
     }
 
     /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
     /// before its deadline, or else the deadline.
-    ///
-    /// `due` is when the first of the failed renewals was due.
-    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32, due: Option<Instant>) {
+    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, mut failed: FailedTries) {
         let deadline = hold.deadline();
         let (at, renew) = match renew_at {
             Some(at) if at < deadline => (at, true),
@@ -86,10 +84,10 @@ impl Watchdog {
         if let Some(before) = before {
             schedule.events.remove(&(before, id));
         }
+        failed.due = failed.due.or(Some(at));
         let event = Scheduled {
             hold,
-            failures,
-            due: due.unwrap_or(at),
+            failed,
             renew,
         };
         schedule.events.insert((at, id), event);
@@ -216,7 +214,7 @@ impl Watchdog {
                 // have moved, by an extension.
                 let hold = Arc::clone(&event.hold);
                 let rest_at = hold.rest_at(now).filter(|_| !event.renew);
-                self.set(hold, rest_at, event.failures, Some(event.due));
+                self.set(hold, rest_at, event.failed);
                 renewals.extend(event.renew.then_some(event));
             }
         }
@@ -282,7 +280,7 @@ impl Watchdog {
             }
             Err(failure) => {
                 let now = self.clock.now();
-                if let Some((first, _)) = events.iter().find(|(event, _)| event.failures == 0) {
+                if let Some((first, _)) = events.iter().find(|(event, _)| !event.failed.is_told) {
                     let left = first.hold.deadline().saturating_duration_since(now);
                     tracing::warn!(
                         key = %first.hold.key().shortened(), holds = events.len(),
@@ -291,18 +289,20 @@ impl Watchdog {
                     );
                 }
                 for (event, _) in &events {
-                    self.renew_again(event, now);
+                    self.renew_again(event, now, true);
                 }
             }
         }
     }
 
-    /// The deadline stays, and until then it is tried again.
-    fn renew_again(&self, event: &Scheduled, now: Instant) {
-        let failures = event.failures + 1;
+    /// Until the deadline, it is tried again.
+    fn renew_again(&self, event: &Scheduled, now: Instant, is_told: bool) {
+        let mut failed = event.failed;
+        failed.count += 1;
+        failed.is_told |= is_told;
         let (hold, deadline) = (Arc::clone(&event.hold), event.hold.deadline());
-        let again = timing::renewal_retry_at(now, hold.lease, deadline, failures);
-        self.set(hold, Some(again), failures, Some(event.due));
+        let again = timing::renewal_retry_at(now, hold.lease, deadline, failed.count);
+        self.set(hold, Some(again), failed);
     }
 
     fn apply_renewal(
@@ -325,12 +325,16 @@ impl Watchdog {
                 self.watch(Arc::clone(hold), next);
             }
             RenewedParts::Unanswered { until } => {
-                hold.trust_at_most(until);
+                if let Some(until) = until {
+                    hold.trust_at_most(until);
+                }
+                let now = self.clock.now();
+                let left = hold.deadline().saturating_duration_since(now);
                 tracing::warn!(
-                    key = %hold.key().shortened(),
+                    key = %hold.key().shortened(), ?left,
                     "a lock could not be renewed; it is tried again until its deadline"
                 );
-                self.renew_again(event, self.clock.now());
+                self.renew_again(event, now, false);
             }
             RenewedParts::Gone if hold.is_released() => {}
             RenewedParts::Gone => {
@@ -343,10 +347,10 @@ impl Watchdog {
 
     /// How much later than planned a renewal was answered, if not by its first try.
     fn late(&self, event: &Scheduled) -> Duration {
-        match event.failures {
-            0 => Duration::ZERO,
-            _ => self.clock.now().saturating_duration_since(event.due),
-        }
+        let due = event.failed.due.filter(|_| event.failed.count > 0);
+        due.map_or(Duration::ZERO, |due| {
+            self.clock.now().saturating_duration_since(due)
+        })
     }
 
     fn warn_of_long_hold(&self, hold: &Hold) {

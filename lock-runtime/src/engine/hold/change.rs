@@ -48,10 +48,10 @@ impl Hold {
         }
     }
 
-    /// The store says that the hold can be trusted until then, and has not renewed all of it.
-    pub(crate) fn trust_at_most(&self, until: Option<Instant>) {
+    /// By the store's word, the hold can be trusted until then at most.
+    pub(crate) fn trust_at_most(&self, until: Instant) {
         let mut state = self.state.lock();
-        state.deadline = until.map_or(state.deadline, |until| until.min(state.deadline));
+        state.deadline = until.min(state.deadline);
     }
 
     fn max_hold_ends(&self) -> Option<Instant> {
@@ -92,10 +92,14 @@ impl Engine {
         let until = match replies {
             RenewedParts::All { until } => until,
             RenewedParts::Unanswered { until } => {
-                if until.is_some() {
+                if let Some(until) = until {
                     hold.trust_at_most(until);
+                    // The watchdog must not wait for the old time.
                     let next = hold.renew.then(|| self.clock.now());
                     self.watchdog.watch(Arc::clone(hold), next);
+                    if let Some(reason) = hold.loss() {
+                        return Err(hold.lost_error(reason));
+                    }
                 }
                 return Err(unavailable(Some(hold.key()), unanswered()));
             }

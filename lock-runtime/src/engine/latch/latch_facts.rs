@@ -32,6 +32,7 @@ impl Engine {
             answered: waiter.liveness().answered(),
             silent_since: silent.into_iter().chain(earlier).min(),
             failing,
+            failed_before: false,
             unusable: None,
         }
     }
@@ -72,7 +73,9 @@ impl Engine {
                     let by = budget.last_answer_by(now);
                     let liveness = waiter.liveness();
                     match Box::pin(liveness.check(&self.store, waiter.key(), since, by)).await {
-                        Ok(()) => Said::Alive,
+                        Ok(()) => Said::Alive {
+                            refused_before: None,
+                        },
                         Err(error) => Said::Failing(error),
                     }
                 }

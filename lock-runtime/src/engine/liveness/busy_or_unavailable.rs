@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | any | nothing was heard of the store for `unavailable_after` | is unavailable |
 //! | without end | its grants came too late to be used | is unavailable |
-//! | without end | commands have failed for the client's default wait | is unavailable |
+//! | without end | commands have failed for the client's default wait, and since it came | is unavailable |
 //! | any | anything else | waits |
 //!
 //! At the end, the store must have spoken since [`Facts::evidence_from`], or is asked once more
@@ -25,6 +25,7 @@
 //! | over | lets nobody at the key | yes | is busy |
 //! | over | lets nobody at the key | no | is unavailable |
 
+use lock_store::timing::FALLBACK_POLL;
 use lock_store::{Instant, StoreError, StoreErrorKind};
 
 use super::{Failing, Said};
@@ -35,9 +36,12 @@ pub(in crate::engine) struct Facts<'f> {
     pub(in crate::engine) budget: &'f Budget,
     /// Send time of the last command that was answered.
     pub(in crate::engine) answered: Option<Instant>,
-    /// Since when nothing at all was heard, if commands are not answered.
+    /// Since when nothing at all was heard, if a command since the request came is not answered.
     pub(in crate::engine) silent_since: Option<Instant>,
+    /// How commands fail, if one has failed since the request came.
     pub(in crate::engine) failing: Option<Failing>,
+    /// Commands failed before it came. It looks soon whether they still do.
+    pub(in crate::engine) failed_before: bool,
     /// Why none of its last grants could be used.
     pub(in crate::engine) unusable: Option<&'f StoreError>,
 }
@@ -94,9 +98,15 @@ impl Facts<'_> {
 
     /// When to wake up if nothing happens.
     pub(in crate::engine) fn wake_at(&self, now: Instant, asks_at: Option<Instant>) -> Instant {
-        let end = self.budget.end().unwrap_or_else(|| self.give_up_at());
+        let soon = now + FALLBACK_POLL;
+        let end = self.budget.end().unwrap_or_else(|| {
+            // It may have to go on after that.
+            let gives_up = self.give_up_at();
+            if gives_up > now { gives_up } else { soon }
+        });
         let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
-        [asks_at, last_recheck, self.silence_ends()]
+        let again = self.failed_before.then_some(soon);
+        [asks_at, last_recheck, self.silence_ends(), again]
             .into_iter()
             .flatten()
             .fold(end, Instant::min)
@@ -104,7 +114,8 @@ impl Facts<'_> {
 }
 
 /// Whether a request whose wait is over has its first try yet, when it is its turn. It waits for
-/// that until the store's last answer is due ([`Budget::last_answer_by`]).
+/// that until the store's last answer is due ([`Budget::last_answer_by`]). If its turn does not
+/// come, what the first request has heard meanwhile is judged.
 pub(in crate::engine) fn has_first_try(
     budget: &Budget,
     now: Instant,
@@ -113,7 +124,7 @@ pub(in crate::engine) fn has_first_try(
     was_told_busy: impl FnOnce() -> bool,
 ) -> bool {
     let is_over = budget.end().is_some_and(|end| now >= end);
-    is_over && matches!(said, Said::Alive) && !has_asked && !was_told_busy()
+    is_over && matches!(said, Said::Alive { .. }) && !has_asked && !was_told_busy()
 }
 
 /// What becomes of a request when the store has said this.
@@ -129,17 +140,21 @@ pub(in crate::engine) fn judge(
         _ if ends.is_some_and(|ends| now < ends) => Verdict::Waits,
         Said::Failing(error) => Verdict::Unavailable(error),
         _ if ends.is_none() => Verdict::Waits,
-        Said::Alive if !was_told_busy => Verdict::Unavailable(not_to_this_one()),
+        Said::Alive { refused_before } if !was_told_busy => {
+            Verdict::Unavailable(not_to_this_one(refused_before))
+        }
         Said::Contended(error) if !was_told_busy => Verdict::Unavailable(error),
-        Said::Taken | Said::Alive | Said::Contended(_) => Verdict::Busy,
+        Said::Taken | Said::Alive { .. } | Said::Contended(_) => Verdict::Busy,
     }
 }
 
-fn not_to_this_one() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Timeout,
-        "it answers others, and gave this request no answer within its wait",
-    )
+fn not_to_this_one(refused_before: Option<StoreError>) -> StoreError {
+    let mut text = "it answers others, and gave this request no answer within its wait".to_owned();
+    if let Some(error) = refused_before {
+        text.push_str("; before that, it refused another: ");
+        text.push_str(error.detail());
+    }
+    StoreError::new(StoreErrorKind::Timeout, text)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
-//! answers, and so give up together and for the same reason.
+//! answers, and so give up together and for the same reason. What failed before a request came does
+//! not count for it: that may be over.
 
 use lock_store::{
     Acquired, Busy, Failure, Holder, Instant, LockFound, Mutex, Replied, StoreError, StoreErrorKind,
@@ -62,9 +63,21 @@ impl KeyLiveness {
         self.state.lock().holder
     }
 
-    /// Since when nothing was heard of this key, if commands are not answered.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
-        self.state.lock().silent_since
+    /// Since when nothing was heard of this key, if commands are not answered, and one of them was
+    /// sent at `started` or later: when the request came.
+    pub(crate) fn silent_since(&self, started: Instant) -> Option<Instant> {
+        let state = self.state.lock();
+        let failure = state.failure.as_ref();
+        state
+            .silent_since
+            .filter(|_| failure.is_some_and(|failure| failure.last >= started))
+    }
+
+    /// Whether the last commands failed, and none was sent since the request came, at `started`.
+    pub(crate) fn failed_before(&self, started: Instant) -> bool {
+        let state = self.state.lock();
+        let failure = state.failure.as_ref();
+        failure.is_some_and(|failure| failure.last < started)
     }
 
     /// Whether the key was taken after a command sent at `since` or later.
@@ -73,7 +86,7 @@ impl KeyLiveness {
         busy.is_some() && busy >= since
     }
 
-    /// How commands fail, to a request of `started`.
+    /// How commands fail, if one that was sent at `started` or later has: when the request came.
     pub(crate) fn failing(
         &self,
         started: Instant,
@@ -81,7 +94,7 @@ impl KeyLiveness {
     ) -> Option<Failing> {
         let state = self.state.lock();
         let failure = state.failure.as_ref();
-        let failure = failure.filter(|failure| says_something(failure.last, started, now()));
+        let failure = failure.filter(|failure| still_counts(failure.last, started, now()));
         failure.map(|failure| failure.failing.clone())
     }
 
@@ -185,7 +198,8 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// What is known of the key since then to a request of `started`, or that its commands fail.
+    /// What is known of the key since then, or that commands fail that were sent at `started` or
+    /// later: when the request came.
     pub(crate) fn said(&self, started: Instant, since: Instant) -> Option<Said> {
         self.state.lock().known(started, since)
     }
@@ -214,14 +228,16 @@ impl KeyLiveness {
 impl KeyLivenessState {
     fn known(&self, started: Instant, since: Instant) -> Option<Said> {
         let failure = self.failure.as_ref();
-        match failure.filter(|failure| says_something(failure.last, started, since)) {
+        match failure.filter(|failure| still_counts(failure.last, started, since)) {
             Some(KeyFailure { failing, .. }) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
             _ => match &self.contended {
-                Some((at, error)) if says_something(*at, started, since) => {
+                Some((at, error)) if still_counts(*at, started, since) => {
                     Some(Said::Contended(error.clone()))
                 }
-                _ => (self.answered >= Some(since)).then_some(Said::Alive),
+                _ => (self.answered >= Some(since)).then(|| Said::Alive {
+                    refused_before: failure.map(|failure| failure.failing.error.clone()),
+                }),
             },
         }
     }
@@ -231,19 +247,25 @@ impl KeyLivenessState {
         if self.answered > Some(sent) {
             return;
         }
-        let earlier = self.failure.as_ref();
-        let failing = Failing {
-            since: earlier.map_or(sent, |one| one.failing.since),
-            error: failure.error.clone(),
-        };
-        let last = sent;
-        self.failure = Some(KeyFailure { failing, last });
+        let error = failure.error.clone();
+        match &mut self.failure {
+            // The news of a later one came first.
+            Some(one) if one.last > sent => {}
+            Some(one) => (one.failing.error, one.last) = (error, sent),
+            None => {
+                let failing = Failing { since: sent, error };
+                self.failure = Some(KeyFailure {
+                    failing,
+                    last: sent,
+                });
+            }
+        }
     }
 }
 
-/// Whether a failure of a command that was sent at `last` says anything to a request of `started`
-/// about the time from `since` on. What nobody has met since the request came may be over.
-fn says_something(last: Instant, started: Instant, since: Instant) -> bool {
+/// Whether a failure of a command that was sent at `last` counts for a request of `started`, when
+/// it asks about the time from `since` on.
+fn still_counts(last: Instant, started: Instant, since: Instant) -> bool {
     last >= started && last + FAILURE_LASTS >= since
 }
 

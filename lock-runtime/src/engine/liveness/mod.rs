@@ -41,8 +41,9 @@ pub(crate) struct Failing {
 pub(crate) enum Said {
     /// The store has said that it is taken.
     Taken,
-    /// The store answers, and has not said so.
-    Alive,
+    /// The store answers, and has not said so. It may have refused a command before the request
+    /// came.
+    Alive { refused_before: Option<StoreError> },
     /// The store answers, and has let nobody of this client at the key.
     Contended(StoreError),
     /// The store does not answer, or refuses.
@@ -93,7 +94,7 @@ impl Liveness {
         }
         let mut state = self.state.lock();
         if state.answered <= Some(sent) || result.is_ok() {
-            let before = state.silent_since(&self.clock);
+            let before = state.silence(&self.clock).map(|(since, _)| since);
             let since = silent_since(before, sent, result);
             state.silent = since.map(|since| (since, self.clock.now()));
         }
@@ -114,9 +115,10 @@ impl Liveness {
         }
     }
 
-    /// Since when nothing was heard of the store, if commands are not answered.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
-        self.state.lock().silent_since(&self.clock)
+    /// Since when nothing was heard of the store, if commands are not answered, and when the last
+    /// of them was noted.
+    pub(crate) fn silence(&self) -> Option<(Instant, Instant)> {
+        self.state.lock().silence(&self.clock)
     }
 
     /// Send time of the last command that was answered.
@@ -196,9 +198,9 @@ impl Liveness {
 
 impl LivenessState {
     /// A silence that nobody has met for a while says nothing of now.
-    fn silent_since(&self, clock: &Clock) -> Option<Instant> {
-        let (since, noted) = self.silent?;
-        (clock.now() <= noted + timing::FAILURE_LASTS).then_some(since)
+    fn silence(&self, clock: &Clock) -> Option<(Instant, Instant)> {
+        let lasts = |noted: Instant| clock.now() <= noted + timing::FAILURE_LASTS;
+        self.silent.filter(|(_, noted)| lasts(*noted))
     }
 }
 

@@ -463,3 +463,22 @@ fn few_are_called_again_after_one_has_left_by_itself() {
         ms(1).await;
     });
 }
+
+/// Nobody has asked since the second one came. The store may answer again, as it does.
+#[test]
+fn the_silence_that_an_unpolled_request_has_met_is_not_told_to_a_later_one() {
+    simulated(async {
+        let two = of(2000);
+        let (store, client) =
+            RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
+        store.set_usual("acquire", Fate::Silence);
+        let mut unpolled = ask(&store, &client);
+        timeout(of(1400), unpolled.as_mut()).await.unwrap_err();
+        store.set_usual("acquire", Fate::Passes);
+        let later = client.lock("k").wait(of(10_000)).acquire();
+        let guard = store.ask(10_000, later).await.unwrap();
+        assert!(store.now() > 2500, "it is skipped before: {}", store.now());
+        guard.release().await.unwrap();
+        drop(unpolled);
+    });
+}

@@ -51,10 +51,10 @@ fn of_several_keys_that_were_had_one_by_one_the_one_that_is_trusted_least_counts
 #[test]
 fn what_is_said_of_one_counts_although_another_is_not_answered() {
     simulated(async {
-        for (title, ends) in [
-            ("renewed", (1000, 1800)),
-            ("extended", (1000, 1800)),
-            ("had one by one", (200, 1000)),
+        for (title, replied_at, ends_at) in [
+            ("renewed", 1000, 1800),
+            ("extended", 1000, 1800),
+            ("had one by one", 200, 1000),
         ] {
             for at in [0, 1] {
                 let (store, client) = RecordingStore::open().await;
@@ -65,12 +65,12 @@ fn what_is_said_of_one_counts_although_another_is_not_answered() {
                     _ => None,
                 };
                 let mut replies = vec![Renewed::Unanswered; 2];
-                replies[at] = Renewed::Until(runtime_now() + of(ends.1));
+                replies[at] = Renewed::Until(runtime_now() + of(ends_at));
                 store.answer(Reply::Renew(replies));
                 store.set_usual("renew", Fate::Silence);
                 store.next("renew", &[Fate::Passes]);
                 let waits = tokio::spawn(store.ask(WAIT, several.acquire()));
-                ms(ends.0 - 100).await;
+                ms(replied_at - 100).await;
                 if let Some(other) = other {
                     ms(100).await;
                     other.unwrap().release().await.unwrap();
@@ -79,12 +79,12 @@ fn what_is_said_of_one_counts_although_another_is_not_answered() {
                 if title == "extended" {
                     let refused = guard.extend(of(3000)).await.unwrap_err();
                     assert!(matches!(refused, LockError::Unavailable { .. }));
-                    assert_eq!(guard.remaining(), of(ends.1 - store.now()));
+                    assert_eq!(guard.remaining(), of(ends_at - store.now()));
                     ms(2).await;
                     assert_eq!(store.when("renew").len(), 2, "it asks again at once");
                 }
                 guard.lost().await;
-                assert_eq!(store.now(), ends.1);
+                assert_eq!(store.now(), ends_at);
             }
         }
     });

@@ -198,6 +198,49 @@ fn a_store_that_refuses_every_acquire_is_not_called_busy() {
     });
 }
 
+/// The first asks again at 1550 and at 3150 ms.
+#[test]
+fn a_refusal_that_was_met_before_a_request_came_is_not_told_to_it() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
+        let first = tokio::spawn(store.ask(WAIT, client.lock("k").acquire()));
+        for (comes, told, at) in [(1600, "Timeout", 2100), (3000, "OutOfMemory", 3500)] {
+            ms(comes - store.now()).await;
+            let request = client.lock("k").wait(of(100)).acquire();
+            let error = store.ask(100, request).await.unwrap_err();
+            assert_eq!((short(&error).as_str(), store.now()), (told, at));
+            let text = error.to_string();
+            assert_eq!(
+                text.contains("it refused another"),
+                told == "Timeout",
+                "{text}"
+            );
+        }
+        first.abort();
+    });
+}
+
+/// It hears each second of what the first has met.
+#[test]
+fn a_later_wait_for_ever_ends_soon_after_the_first_is_refused_again() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.set_usual("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
+        let first = client.lock("k").wait(of(100_000)).acquire();
+        let first = tokio::spawn(store.ask(100_000, first));
+        ms(12_000).await;
+        let later = client.lock("k").wait_forever().acquire();
+        let error = store.ask(100_000, later).await.unwrap_err();
+        assert_eq!(store.when("acquire").last(), Some(&13_150));
+        assert_eq!(
+            (short(&error).as_str(), store.now()),
+            ("OutOfMemory", 14_000)
+        );
+        first.abort();
+    });
+}
+
 #[test]
 fn an_error_that_waiting_does_not_change_is_reported_at_once() {
     simulated(async {

@@ -13,6 +13,10 @@ const DEFAULTS: Defaults = Defaults {
     ..Defaults::STANDARD
 };
 
+const ALIVE: Said = Said::Alive {
+    refused_before: None,
+};
+
 fn error(text: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
@@ -28,6 +32,7 @@ fn facts(budget: &Budget) -> Facts<'_> {
         answered: None,
         silent_since: None,
         failing: None,
+        failed_before: false,
         unusable: None,
     }
 }
@@ -116,7 +121,7 @@ fn nothing_else_ends_a_wait_before_its_time() {
 
 #[test]
 fn with_time_left_every_request_waits() {
-    for said in [Said::Taken, Said::Alive, Said::Failing(error("a failure"))] {
+    for said in [Said::Taken, ALIVE, Said::Failing(error("a failure"))] {
         let verdict = judged(WAIT, 2999 * MS, said, false);
         assert!(matches!(verdict, Verdict::Waits), "{verdict:?}");
     }
@@ -133,7 +138,7 @@ fn a_store_that_fails_at_the_end_is_unavailable() {
 
 #[test]
 fn a_wait_without_end_goes_on_while_the_store_says_anything() {
-    for said in [Said::Taken, Said::Alive, Said::Contended(error("others"))] {
+    for said in [Said::Taken, ALIVE, Said::Contended(error("others"))] {
         let verdict = judged(Wait::Forever, 60_000 * MS, said, false);
         assert!(matches!(verdict, Verdict::Waits), "{verdict:?}");
     }
@@ -148,7 +153,7 @@ fn a_key_that_is_taken_at_the_end_is_busy() {
 
 #[test]
 fn a_store_that_answers_bears_out_what_was_told_before() {
-    assert!(matches!(over(Said::Alive, true), Verdict::Busy));
+    assert!(matches!(over(ALIVE, true), Verdict::Busy));
 }
 
 #[test]
@@ -160,9 +165,9 @@ fn one_that_has_not_asked_when_its_wait_is_over_has_its_first_try() {
             was_told_busy
         })
     };
-    assert!(has_it(WAIT, 3000, Said::Alive, false, false));
-    assert!(!has_it(WAIT, 2999, Said::Alive, false, false));
-    assert!(!has_it(Wait::Forever, 3000, Said::Alive, false, false));
+    assert!(has_it(WAIT, 3000, ALIVE, false, false));
+    assert!(!has_it(WAIT, 2999, ALIVE, false, false));
+    assert!(!has_it(Wait::Forever, 3000, ALIVE, false, false));
     for said in [
         Said::Taken,
         Said::Contended(error("others")),
@@ -170,13 +175,13 @@ fn one_that_has_not_asked_when_its_wait_is_over_has_its_first_try() {
     ] {
         assert!(!has_it(WAIT, 3000, said, false, false));
     }
-    assert!(!has_it(WAIT, 3000, Said::Alive, true, false));
-    assert!(!has_it(WAIT, 3000, Said::Alive, false, true));
+    assert!(!has_it(WAIT, 3000, ALIVE, true, false));
+    assert!(!has_it(WAIT, 3000, ALIVE, false, true));
 }
 
 #[test]
 fn a_store_that_answers_only_others_is_unavailable() {
-    let verdict = over(Said::Alive, false);
+    let verdict = over(ALIVE, false);
     assert!(is_unavailable(&verdict, "it answers others"), "{verdict:?}");
 }
 

@@ -85,7 +85,10 @@ fn a_look_ends_silence_and_not_a_refusal() {
     note(&key, start + 2 * MS, &busy());
     note(&key, start + 3 * MS, &silence());
     key.note_look(0, start + 4 * MS, false, &found(None));
-    assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
+    assert!(matches!(
+        known(&key, start + 4 * MS),
+        Some(Said::Alive { .. })
+    ));
     key.note_look(0, start + 5 * MS, false, &found(Some("somebody")));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Taken)));
 }
@@ -110,7 +113,7 @@ fn what_was_met_before_a_request_came_says_nothing_to_it() {
         assert!(key.failing(start + MS, || start + MS).is_none());
         // The store still answers a question about the key.
         key.note_look(0, start + MS, false, &found(None));
-        assert!(matches!(known(&key, start + MS), Some(Said::Alive)));
+        assert!(matches!(known(&key, start + MS), Some(Said::Alive { .. })));
     }
 }
 
@@ -155,7 +158,7 @@ fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
 fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, || true, false, &silence());
-    assert!(key.failing(start, || start).is_none() && key.silent_since().is_none());
+    assert!(key.failing(start, || start).is_none() && key.silent_since(start).is_none());
     note(&key, start, &failed(StoreErrorKind::Denied));
     assert!(key.failing(start, || start + 4999 * MS).is_some());
     assert!(key.failing(start, || start + 5001 * MS).is_none());
@@ -194,7 +197,7 @@ fn silent_after(met: &[Met]) -> Option<Duration> {
             Met::LookOfBefore(at) => look(0, at, false, silence()),
         }
     }
-    let since = key.silent_since();
+    let since = key.silent_since(start);
     since.map(|since| since.saturating_duration_since(start))
 }
 
@@ -258,7 +261,7 @@ fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start, &failed(StoreErrorKind::Contended));
     assert!(matches!(known(&key, start), Some(Said::Contended(_))));
-    assert!(key.failing(start, || start).is_none() && key.silent_since().is_none());
+    assert!(key.failing(start, || start).is_none() && key.silent_since(start).is_none());
     assert_eq!(key.answered(), Some(start));
     note(&key, start + MS, &busy());
     assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
