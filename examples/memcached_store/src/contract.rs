@@ -28,7 +28,8 @@ impl Store for MemcachedStore {
                         replies.push(renewed);
                         link = over;
                     }
-                    // Those that were renewed are not to be lost with the others.
+                    // One server has all: what fails for one will fail for the others. Those that
+                    // were renewed are not to be lost with them.
                     Err(_) if !replies.is_empty() => {
                         replies.resize(holds.len(), Renewed::Unanswered);
                         break;

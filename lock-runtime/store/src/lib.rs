@@ -66,7 +66,7 @@ pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish}
 pub use client_message::{ClientMessage, RevokeAnswer};
 pub use clock::{By, Clock};
 pub use context::StoreContext;
-pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
+pub use contract::{Asked, Finished, Logged, Store, StoreFuture, warn_of_renewal};
 #[doc(hidden)]
 pub use credentials::MIN_PAUSE;
 pub use credentials::{

@@ -125,12 +125,12 @@ async fn a_refused_renewal_does_not_hide_what_is_known_of_others() {
     let store = servers.store(id, &heard, Clock::new(Handle::current()));
     let by = || Instant::now() + LONG;
     let mut claims = Vec::new();
-    for (number, key, lease) in [(1, "gone", 60), (2, "kept", 60), (3, "longer", 5)] {
-        let client = Owner {
+    for (number, key, lease) in [(1, "gone", 60), (2, "kept", 60), (3, "longer", 30)] {
+        let owner = Owner {
             client: id,
             request: number,
         };
-        let claim = Claim::new(LockKey::from(key), client, None);
+        let claim = Claim::new(LockKey::from(key), owner, None);
         let request = Acquire::new(claim.clone(), Duration::from_secs(lease));
         let granted = store.acquire(request, by()).await.unwrap().value;
         assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");

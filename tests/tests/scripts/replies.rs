@@ -175,8 +175,14 @@ async fn of_several_renewals_those_that_are_denied_are_not_gone() {
         let done = stage.run("RENEW", &["s"], [&*share, "5000"]).await;
         assert_eq!(done.reply, "NOPERM", "{refused}");
     }
-    // Nor is a key of another kind denied.
+    // But a replica may lack what its master has.
     stage.refused = "";
+    stage.command("REPLICAOF 127.0.0.1 1").await;
+    let done = stage.run("RENEW", &["none", "k"], [&*me, "5000", &me, "5000"]);
+    let reply = done.await.reply;
+    assert!(reply.contains("READONLY"), "{reply}");
+    stage.command("REPLICAOF NO ONE").await;
+    // Nor is a key of another kind denied.
     stage.command("RPUSH list x").await;
     let done = stage.run("RENEW", &["list"], [&*me, "5000"]).await;
     assert_eq!(done.reply, "[0]");

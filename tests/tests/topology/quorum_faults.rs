@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockError, LostReason, Role, StoreErrorKind};
 use lock_testkit::{Proxy, RedisQuorum, RedisServer, eventually};
 
-use crate::{client, unavailable};
+use crate::{client, patient_client, unavailable};
 
 /// The URL of three servers, the last through a proxy.
 async fn behind_a_proxy(quorum: &RedisQuorum) -> (Proxy, String) {
@@ -287,7 +287,7 @@ async fn parts_that_end_early_let_a_second_holder_in_only_if_a_majority_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_of_four_servers_can_tell_that_a_hold_is_gone_when_the_others_refuse() {
     let quorum = RedisQuorum::start(4).await;
-    let client = client(&quorum.url()).await;
+    let client = patient_client(&quorum.url()).await;
     let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
     eventually("all have it", async || {
         quorum.holders("k").await.iter().all(Option::is_some)
@@ -303,8 +303,8 @@ async fn half_of_four_servers_can_tell_that_a_hold_is_gone_when_the_others_refus
     assert!(guard.is_held());
     for server in tell {
         server.command(&["DEL", "lock:k"]).await;
-        // What is refused is heard first.
-        server.command(&["CLIENT", "PAUSE", "300"]).await;
+        // The refusals are heard first. Otherwise those who tell decide alone.
+        server.command(&["CLIENT", "PAUSE", "1000"]).await;
     }
     let told = guard.extend(LONG).await.unwrap_err();
     let is_gone = matches!(&told, LockError::Lost { reason, .. } if *reason == LostReason::Gone);

@@ -8,11 +8,11 @@ use tokio::sync::oneshot;
 use super::connecting::Connecting;
 use super::engine::{Carried, OperationProgress, OrderedEngine};
 use super::fault::{LiveConnection, OperationFault, gone, silent};
-use crate::contract::StoreFuture;
+use crate::contract::{StoreFuture, warn_of_renewal};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::instant::Instant;
 use crate::link::{Answer, Failure, Replied};
-use crate::request::Renewed;
+use crate::request::{Renewal, Renewed};
 
 /// Carries out an operation, which may be repeated: over another connection, if one ends.
 ///
@@ -56,7 +56,6 @@ fn error_of<E: OrderedEngine>(fault: OperationFault<E::Refusal>, server: &str) -
         OperationFault::Refused(why) => E::refusal(Some(why), server),
         OperationFault::Unreadable => E::refusal(None, server),
         OperationFault::Foreign(name) => StoreError::new(StoreErrorKind::Foreign, name),
-        // Whoever has given it up reads nothing.
         OperationFault::GivenUp => silent(server),
     }
 }
@@ -69,30 +68,39 @@ fn error_of<E: OrderedEngine>(fault: OperationFault<E::Refusal>, server: &str) -
 /// nothing is known of any.
 pub fn renewed_each<E: OrderedEngine>(
     live: &E::Live,
+    renewals: &[Renewal],
     mut answers: Vec<Carried<Renewed, E>>,
 ) -> Carried<Vec<Renewed>, E> {
-    let is_lost = |one: &Carried<_, E>| matches!(one, Err(OperationFault::Lost(_)));
-    let is_gone = |one: &Carried<_, E>| matches!(one, Ok(Renewed::Gone));
-    let lost = answers.iter().position(is_lost);
-    let decides = match answers.iter().any(Result::is_ok) {
-        true if answers.iter().any(is_gone) => None,
-        true => lost,
-        false => lost.or((!answers.is_empty()).then_some(0)),
-    };
-    if let Some(at) = decides {
-        return answers.swap_remove(at).map(|one| vec![one]);
+    if let Some(at) = fault_of_all(&answers) {
+        return answers.swap_remove(at).map(|_| Vec::new());
     }
+    let failed = answers.iter().filter(|one| one.is_err()).count();
     let mut is_told = false;
-    let renewed = |one: Carried<Renewed, E>| {
+    let of_each = |(renewal, one): (&Renewal, Carried<Renewed, E>)| {
         one.unwrap_or_else(|fault| {
             if !std::mem::replace(&mut is_told, true) {
                 let error = error_of::<E>(fault, live.server());
-                tracing::warn!(%error, "of several locks, some could not be renewed");
+                warn_of_renewal(&renewal.claim.key, failed - 1, &error);
             }
             Renewed::Unanswered
         })
     };
-    Ok(answers.into_iter().map(renewed).collect())
+    Ok(renewals.iter().zip(answers).map(of_each).collect())
+}
+
+/// Which of these faults is that of all.
+fn fault_of_all<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
+    let is_lost = |one: &Result<_, _>| matches!(one, Err(OperationFault::Lost(_)));
+    let is_silent = |one: &Result<_, _>| matches!(one, Err(OperationFault::GivenUp));
+    let lost = answers.iter().position(is_lost);
+    let telling = answers.iter().position(|one| !is_silent(one));
+    let first = telling.or((!answers.is_empty()).then_some(0));
+    let mut known = answers.iter().flatten();
+    match known.clone().next() {
+        None => lost.or(first),
+        Some(_) if known.any(|one| *one == Renewed::Gone) => None,
+        Some(_) => lost,
+    }
 }
 
 /// The reply to an acquire. If nothing of it can be at the servers, then nothing has to be undone:
@@ -141,4 +149,32 @@ where
             Err(Failure::unknown(error, connecting.link()))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_one_hold_is_told_unless_all_are_to_be_asked_about_again() {
+        let (known, gone) = (|| Ok(Renewed::Renewed), || Ok(Renewed::Gone));
+        let lost = || Err(OperationFault::Lost(silent("a test")));
+        let (refused, late) = (
+            || Err(OperationFault::Refused(7)),
+            || Err(OperationFault::GivenUp),
+        );
+        for (answers, decides) in [
+            (vec![], None),
+            (vec![known(), gone()], None),
+            (vec![known(), refused()], None),
+            (vec![late(), known()], None),
+            (vec![refused(), lost(), gone()], None),
+            (vec![refused(), lost(), known()], Some(1)),
+            (vec![refused(), lost()], Some(1)),
+            (vec![late(), refused()], Some(1)),
+            (vec![late(), late()], Some(0)),
+        ] {
+            assert_eq!(fault_of_all(&answers), decides, "{answers:?}");
+        }
+    }
 }

@@ -162,7 +162,8 @@ pub trait OrderedEngine:
 
 /// What becomes of holds.
 pub trait EngineHolds: OrderedEngine {
-    /// [`Store::renew`](crate::Store::renew). By then somebody must have the answer.
+    /// [`Store::renew`](crate::Store::renew). The reply must be there by `by`, with what is known
+    /// then.
     fn renew(
         &self,
         on: &Attempt<'_, Self>,

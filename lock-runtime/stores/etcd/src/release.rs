@@ -53,7 +53,8 @@ impl EngineHolds for EtcdEngine {
     ) -> Carried<Vec<Renewed>> {
         let live = on.live;
         let asked = self.clock.now();
-        let soon = asked + by.saturating_duration_since(asked) * 9 / 10;
+        // Leaves time to tell what is known of others.
+        let each_by = asked + by.saturating_duration_since(asked) * 9 / 10;
         let mut renewed = vec![Ok(Renewed::Gone); renewals.len()];
         let mut looks = Vec::new();
         let mut moves = Vec::new();
@@ -74,11 +75,14 @@ impl EngineHolds for EtcdEngine {
             }
         }
         let looked = join_all(looks.chunks(AT_ONCE).map(async |some| {
-            let looked = self.look_for(live, some).await;
-            looked.unwrap_or_else(|fault| vec![Err(fault); some.len()])
+            let looked = self.clock.by(each_by, self.look_for(live, some)).await;
+            match looked.unwrap_or(Err(Fault::GivenUp)) {
+                Ok(there) => there.into_iter().map(Ok).collect(),
+                Err(fault) => vec![Err(fault); some.len()],
+            }
         }));
         let moved = join_all(moves.iter().map(async |wish| {
-            let moved = self.clock.by(soon, self.move_hold(on, wish)).await;
+            let moved = self.clock.by(each_by, self.move_hold(on, wish)).await;
             moved.unwrap_or(Err(Fault::GivenUp))
         }));
         let (looked, moved) = join(looked, moved).await;
@@ -92,7 +96,7 @@ impl EngineHolds for EtcdEngine {
                 }
             });
         }
-        renewed_each::<Self>(live, renewed)
+        renewed_each::<Self>(live, renewals, renewed)
     }
 
     async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
@@ -252,11 +256,7 @@ impl EtcdEngine {
     }
 
     /// Whether each of these is there. If it is, the keep-alives before have prolonged its lease.
-    async fn look_for(
-        &self,
-        live: &Arc<Live>,
-        wishes: &[RenewalWish<'_>],
-    ) -> Carried<Vec<Carried<bool>>> {
+    async fn look_for(&self, live: &Arc<Live>, wishes: &[RenewalWish<'_>]) -> Carried<Vec<bool>> {
         let sent = self.clock.now();
         let look = |wish: &RenewalWish<'_>| wire::get(&wish.node.child(&wish.child.name));
         let looks: Vec<RequestOp> = wishes.iter().map(look).collect();
@@ -271,7 +271,7 @@ impl EtcdEngine {
                 self.session.leases.prove(kv.lease, sent, term);
                 self.note_lease(&wish.node, &wish.child, kv.lease);
             }
-            there.push(Ok(found.is_some()));
+            there.push(found.is_some());
         }
         Ok(there)
     }

@@ -2,7 +2,7 @@
 
 use lock_store::{
     Acquire, AcquiredAll, Answer, Claim, Failure, Fenced, FoundHolder, Instant, LockFound, LockKey,
-    Permits, Queue, Release, Released, Renewal, Renewed, Replied, StoreError,
+    Permits, Queue, Release, Released, Renewal, Renewed, Replied, warn_of_renewal,
 };
 use tokio_postgres::Row;
 
@@ -315,15 +315,6 @@ impl PostgresStore {
         let answer = answer.await?;
         Ok(self.notify_all_now(answer, by).await)
     }
-}
-
-/// The answer has no room for the error: of several holds, this one and some others were not
-/// renewed.
-pub(crate) fn warn_of_renewal(key: &LockKey, others: usize, error: &StoreError) {
-    tracing::warn!(
-        key = %key.shortened(), others, %error,
-        "a lock could not be renewed together with others"
-    );
 }
 
 fn ended(row: Values<'_>) -> Read<(Released, Told)> {

@@ -34,9 +34,9 @@ pub(crate) fn reply<T: FromRedisValue>(
 /// Ok if there is a reply for each lock.
 ///
 /// # Errors
-/// If there are more or fewer: whose they are can't be told.
+/// If there are more or fewer: which lock each is about can't be told.
 pub(crate) fn one_for_each(
-    verb: &str,
+    what: &str,
     locks: usize,
     replies: usize,
     link: Link,
@@ -45,7 +45,7 @@ pub(crate) fn one_for_each(
         return Ok(());
     }
     let text = format!(
-        "it replied to the {verb} of {locks} locks about {replies}; is there a proxy in front of \
+        "it replied to the {what} of {locks} locks about {replies}; is there a proxy in front of \
          it?"
     );
     let error = StoreError::new(StoreErrorKind::Refused, text);
@@ -80,21 +80,4 @@ pub(crate) fn leaves_more(reply: i64) -> bool {
 /// The reply of a script that ends a hold.
 pub(crate) fn released(reply: Result<i64, WrongType>) -> Released {
     Released::of(reply.is_ok_and(is_done))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reply_too_few_or_too_many_is_nobodys() {
-        assert!(one_for_each("renewal", 2, 2, Link(7)).is_ok());
-        for replies in [1, 3] {
-            let failure = one_for_each("renewal", 2, replies, Link(7)).unwrap_err();
-            let text = failure.error.to_string();
-            let says = format!("replied to the renewal of 2 locks about {replies}");
-            assert!(text.contains(&says) && text.contains("proxy"), "{text}");
-            assert_eq!(failure.unknown, Some(Link(7)));
-        }
-    }
 }

@@ -70,6 +70,7 @@ impl EngineHolds for ZooKeeperEngine {
         &self,
         on: &Attempt<'_, Self>,
         renewals: &[Renewal],
+        // The connection answers in order: what was asked first is known first.
         _: Instant,
     ) -> Carried<Vec<Renewed>> {
         let live = on.live;
@@ -85,11 +86,13 @@ impl EngineHolds for ZooKeeperEngine {
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
             renewed.push(match look {
-                Some((node, child, sent)) => self.renewed(live, &node, child, renewal, sent).await,
+                Some((node, child, sent)) => {
+                    self.renew_one(live, &node, child, renewal, sent).await
+                }
                 None => Ok(Renewed::Gone),
             });
         }
-        renewed_each::<Self>(live, renewed)
+        renewed_each::<Self>(live, renewals, renewed)
     }
 
     async fn fence(&self, on: &Attempt<'_, Self>, claim: &Claim) -> Carried<Fenced> {
@@ -262,8 +265,8 @@ impl ZooKeeperEngine {
         }
     }
 
-    /// What the look at a hold came to.
-    async fn renewed(
+    /// Reads the answer to the look at a hold, and prolongs it.
+    async fn renew_one(
         &self,
         live: &Arc<Live>,
         node: &KeyNode,

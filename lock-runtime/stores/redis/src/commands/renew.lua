@@ -1,8 +1,8 @@
 -- KEYS: locks. ARGV: for each, its holder (`<owner>` or `<owner>:<permits>`) and lease ms.
--- Reply: for each 1 renewed, 0 gone, -1 denied. If all are denied, the error. O(locks).
+-- Reply: for each 1 renewed, 0 gone, -1 refused. If all are refused, the last error. O(locks).
 -- Never makes a key. Needs no free memory: PEXPIRE needs none, and after a script's first write
--- neither does ZADD. A server that refuses writes still says which locks are gone. A replica's
--- refusal is the reply, since it may not have them all yet.
+-- neither does ZADD. A server that refuses writes still says which locks are gone; but not a
+-- replica, which may lack some: its error is the reply.
 local time, replies, denied, refusal = redis.call('TIME'), {}, 0, nil
 time = time[1] * 1000000 + time[2]
 local function prolong(key, lease)
@@ -35,7 +35,8 @@ for i, key in ipairs(KEYS) do
     end
   end
   if type(done) == 'table' then
-    if string.find(done.err, 'READONLY', 1, true) then return done end
+    -- Redis 6 says before the code where in the script it was.
+    if string.find(done.err, '^[^%u]*READONLY') then return done end
     replies[i], denied, refusal = -1, denied + 1, done
   else
     replies[i] = done

@@ -1,12 +1,12 @@
 //! The script that renews any number of holds.
 
-use lock_store::{Failure, Renewal, Renewed};
+use lock_store::{Failure, Link, Renewal, Renewed};
 use redis::{RedisError, Value};
 
 use crate::names::Prefix;
 use crate::scripts;
 use crate::transport::script_or_command::Request;
-use crate::wire::millis;
+use crate::wire::{millis, one_for_each};
 
 /// One script for holds of one slot. It can be divided, since each hold has one key.
 pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) -> Request {
@@ -37,14 +37,15 @@ pub(crate) fn lie_apart(result: &Result<Value, RedisError>, holds: usize) -> boo
     holds > 1 && result.as_ref().is_err_and(apart)
 }
 
-/// Reads that script's reply.
-pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
+/// Reads that script's reply for so many holds.
+pub(crate) fn read(replies: &[i64], holds: usize, link: Link) -> Result<Vec<Renewed>, Failure> {
+    one_for_each("renewal", holds, replies.len(), link)?;
     let renewed = |one: &i64| match one {
         1 => Renewed::Renewed,
         0 => Renewed::Gone,
         _ => Renewed::Unanswered,
     };
-    replies.iter().map(renewed).collect()
+    Ok(replies.iter().map(renewed).collect())
 }
 
 /// The outcome for holds that were renewed one by one. Missing answers are a failure only if all
@@ -60,4 +61,20 @@ pub(crate) fn renewed_each(
     }
     let renewed = |one: Result<Renewed, Failure>| one.unwrap_or(Renewed::Unanswered);
     Ok(outcomes.into_iter().map(renewed).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_too_few_or_too_many_is_about_no_lock() {
+        assert!(read(&[1, 0], 2, Link(7)).is_ok());
+        for replies in [&[0][..], &[1, 0, 1]] {
+            let failure = read(replies, 2, Link(7)).unwrap_err();
+            let text = failure.error.to_string();
+            let says = format!("the renewal of 2 locks about {}", replies.len());
+            assert!(text.contains(&says) && text.contains("proxy"), "{text}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use lock_store::{Answer, Instant, Link, Renewal, Renewed, Replied, StoreFuture};
 
 use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
-use crate::wire::{Reply, WrongType, one_for_each, reply};
+use crate::wire::{Reply, WrongType, reply};
 
 impl RedisStore {
     pub(crate) async fn renew_batch(
@@ -44,13 +44,11 @@ impl RedisStore {
             return self.renew_each(holds, by).await;
         }
         let reply: Reply<Vec<i64>> = reply(answered.link, answered.result)?;
-        if let Ok(replies) = &reply.value {
-            one_for_each("renewal", holds.len(), replies.len(), reply.link)?;
-        }
-        Ok(reply.map(|value| match value {
-            Ok(replies) => renew::read(&replies),
+        let renewed = match reply.value {
+            Ok(replies) => renew::read(&replies, holds.len(), reply.link)?,
             Err(WrongType) => vec![Renewed::Gone; holds.len()],
-        }))
+        };
+        Ok(Answer::new(renewed, reply.link))
     }
 
     /// Sends one command for each hold: half of their slot has moved, and each key is on one node.

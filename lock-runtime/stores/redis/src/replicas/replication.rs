@@ -234,9 +234,10 @@ impl Replication {
         };
         let mut outcomes: Vec<Option<Result<Confirmed, Failure>>> = replies
             .into_iter()
-            .map(|reply| match reply {
+            .zip(slots)
+            .map(|(reply, (_, holds))| match reply {
                 Err(error) if may_go_alone(&error) => None,
-                reply => Some(Confirmed::read(reply, replicas)),
+                reply => Some(Confirmed::read(reply, holds.len(), replicas)),
             })
             .collect();
         outcomes.resize_with(slots.len(), || None);
@@ -266,7 +267,7 @@ impl Replication {
         }
         let pair = reply.and_then(|reply| Ok(<(Value, u32)>::from_redis_value(reply)?));
         let (reply, replicas) = pair.map_err(|error| unknown(&error))?;
-        Confirmed::read(Ok(reply), replicas)
+        Confirmed::read(Ok(reply), holds.len(), replicas)
     }
 
     /// Confirms each hold on its own: half of their slot has moved, and each key is on one node.
@@ -293,11 +294,15 @@ impl Replication {
 }
 
 impl Confirmed {
-    /// Reads the reply to one slot's script.
-    fn read(reply: Result<Value, RedisError>, replicas: u32) -> Result<Self, Failure> {
+    /// Reads the reply to one slot's script for so many holds.
+    fn read(
+        reply: Result<Value, RedisError>,
+        holds: usize,
+        replicas: u32,
+    ) -> Result<Self, Failure> {
         let replies = reply.and_then(|reply| Ok(Vec::<i64>::from_redis_value(reply)?));
         let replies = replies.map_err(|error| unknown(&error))?;
-        let renewed = renew::read(&replies);
+        let renewed = renew::read(&replies, holds, Link::SEVERAL)?;
         Ok(Self { renewed, replicas })
     }
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use lock_store::{
     Acquire, Acquired, Answer, Busy, Capabilities, Claim, Failure, ForeignNames, FoundHolder,
     Holder, Instant, LockFound, LockKey, Owner, Release, Released, Renewal, Renewed, Replied,
-    Store, StoreError, StoreFuture, escaped,
+    Store, StoreError, StoreFuture, escaped, warn_of_renewal,
 };
 use tokio_postgres::Row;
 
 use super::greeting::{CREATE, GRANT};
 use super::statements::{ABANDON, ACQUIRE, FORCE, ForMany, INSPECT, PING, RELEASE, RENEW};
 use crate::errors::{contended, is_of_kept_row, of_late, of_standby};
-use crate::locks::warn_of_renewal;
 use crate::rows::{Read, Values, micros, of_micros};
 use crate::statement::{LINK, Param, Statement};
 use crate::store::{LOCKED_PAUSE, LOCKED_TRY, PostgresStore, WAITS_FOR_ROW, read_first_row};
