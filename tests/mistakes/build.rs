@@ -33,7 +33,7 @@ const PLACES: [Place; 10] = [
     },
     Place {
         file: "engine/acquire/lock_facts.rs",
-        right: "key.failing(started, || self.engine.clock.now())",
+        right: "key.failing(started, now)",
         wrong: &[("IsPatientWithAllKeysAsOne", "None")],
     },
     Place {

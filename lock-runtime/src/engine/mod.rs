@@ -165,13 +165,8 @@ impl Engine {
     /// Since when nothing was heard of the store. Of one with several servers this says nothing
     /// about a key.
     fn silent_since(&self) -> Option<Instant> {
-        self.silence().map(|(since, _)| since)
-    }
-
-    /// The same, and when the last command was noted that was not answered.
-    fn silence(&self) -> Option<(Instant, Instant)> {
-        let silence = self.liveness.silence()?;
-        (!self.capabilities.fails_over).then_some(silence)
+        let (since, _) = self.liveness.silence()?;
+        (!self.capabilities.fails_over).then_some(since)
     }
 
     /// False if each request is refused: its thread is not there, or it was shut down.

@@ -106,9 +106,19 @@ impl Budget {
             .map_or(at, |ends| ends.min(at))
     }
 
-    /// By when a command sent now must be answered.
+    /// By when a command sent now must be answered. A request without end may go on after the time
+    /// when it might have given up.
     pub(crate) fn command_by(&self, now: Instant, gives_up: Instant) -> Instant {
-        (now + self.command_timeout).min(gives_up)
+        let by = now + self.command_timeout;
+        match self.wait {
+            Wait::Forever if gives_up <= now => by,
+            _ => by.min(gives_up),
+        }
+    }
+
+    /// Whether failures or silence may end the request before its time.
+    pub(crate) fn may_end_early(&self) -> bool {
+        self.wait == Wait::Forever || self.unavailable_after.is_some()
     }
 
     /// By when the last question of a request must be answered, if it is asked now.

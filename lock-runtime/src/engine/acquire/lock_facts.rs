@@ -27,18 +27,20 @@ pub(super) enum HeardSoFar {
 impl AcquireTask<'_> {
     fn facts<'f>(&'f self, waiter: &Waiter, unusable: Option<&'f StoreError>) -> Facts<'f> {
         let (key, started) = (waiter.liveness(), self.budget.started);
-        let silence = self.engine.silence();
-        let silent_since = silence.filter(|(_, noted)| *noted >= started);
-        let silent_since = [
-            key.silent_since(started),
-            silent_since.map(|(since, _)| since),
-        ];
+        let now = || self.engine.clock.now();
+        // Another server may have this key, and not another key.
+        let silence = match self.engine.capabilities.fails_over {
+            true => key.silence(),
+            false => self.engine.liveness.silence(),
+        };
+        let met = silence.filter(|(_, last)| *last >= started);
+        let is_old = silence.is_some() && met.is_none();
         Facts {
             budget: &self.budget,
             answered: key.answered(),
-            silent_since: silent_since.into_iter().flatten().min(),
-            failing: key.failing(started, || self.engine.clock.now()),
-            failed_before: key.failed_before(started) || silence.is_some(),
+            silent_since: met.map(|(since, _)| since),
+            failing: key.failing(started, now),
+            failed_before: is_old || key.failed_before(started, now),
             unusable,
         }
     }

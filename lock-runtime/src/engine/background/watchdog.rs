@@ -66,12 +66,18 @@ impl Watchdog {
     /// in any case.
     pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
         let renew_at = renew_at.or_else(|| hold.rest_at(self.clock.now()));
-        self.set(hold, renew_at, FailedTries::default());
+        self.set(hold, renew_at, Some(FailedTries::default()));
+    }
+
+    /// Renews a hold as soon as it can be, since its deadline has come nearer.
+    pub(crate) fn renew_now(&self, hold: Arc<Hold>) {
+        let renew_at = hold.renew.then(|| self.clock.now());
+        self.set(hold, renew_at, None);
     }
 
     /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
-    /// before its deadline, or else the deadline.
-    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, mut failed: FailedTries) {
+    /// before its deadline, or else the deadline. `None`: as many tries have failed as before.
+    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failed: Option<FailedTries>) {
         let deadline = hold.deadline();
         let (at, renew) = match renew_at {
             Some(at) if at < deadline => (at, true),
@@ -81,9 +87,10 @@ impl Watchdog {
         // Under the lock: a release ends the hold first and then has it forgotten.
         let Ok(before) = hold.watch(at) else { return };
         let id = hold.id();
-        if let Some(before) = before {
-            schedule.events.remove(&(before, id));
-        }
+        let before = before.and_then(|before| schedule.events.remove(&(before, id)));
+        let mut failed = failed
+            .or_else(|| before.map(|event| event.failed))
+            .unwrap_or_default();
         failed.due = failed.due.or(Some(at));
         let event = Scheduled {
             hold,
@@ -214,7 +221,7 @@ impl Watchdog {
                 // have moved, by an extension.
                 let hold = Arc::clone(&event.hold);
                 let rest_at = hold.rest_at(now).filter(|_| !event.renew);
-                self.set(hold, rest_at, event.failed);
+                self.set(hold, rest_at, Some(event.failed));
                 renewals.extend(event.renew.then_some(event));
             }
         }
@@ -302,7 +309,7 @@ impl Watchdog {
         failed.is_told |= is_told;
         let (hold, deadline) = (Arc::clone(&event.hold), event.hold.deadline());
         let again = timing::renewal_retry_at(now, hold.lease, deadline, failed.count);
-        self.set(hold, Some(again), failed);
+        self.set(hold, Some(again), Some(failed));
     }
 
     fn apply_renewal(
@@ -329,11 +336,13 @@ impl Watchdog {
                     hold.trust_at_most(until);
                 }
                 let now = self.clock.now();
-                let left = hold.deadline().saturating_duration_since(now);
-                tracing::warn!(
-                    key = %hold.key().shortened(), ?left,
-                    "a lock could not be renewed; it is tried again until its deadline"
-                );
+                if event.failed.count == 0 {
+                    let left = hold.deadline().saturating_duration_since(now);
+                    tracing::warn!(
+                        key = %hold.key().shortened(), ?left,
+                        "a lock could not be renewed; it is tried again until its deadline"
+                    );
+                }
                 self.renew_again(event, now, false);
             }
             RenewedParts::Gone if hold.is_released() => {}

@@ -94,9 +94,7 @@ impl Engine {
             RenewedParts::Unanswered { until } => {
                 if let Some(until) = until {
                     hold.trust_at_most(until);
-                    // The watchdog must not wait for the old time.
-                    let next = hold.renew.then(|| self.clock.now());
-                    self.watchdog.watch(Arc::clone(hold), next);
+                    self.watchdog.renew_now(Arc::clone(hold));
                     if let Some(reason) = hold.loss() {
                         return Err(hold.lost_error(reason));
                     }

@@ -105,11 +105,16 @@ impl Facts<'_> {
             if gives_up > now { gives_up } else { soon }
         });
         let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
-        let again = self.failed_before.then_some(soon);
-        [asks_at, last_recheck, self.silence_ends(), again]
-            .into_iter()
-            .flatten()
-            .fold(end, Instant::min)
+        let again = self.failed_before && self.budget.may_end_early();
+        [
+            asks_at,
+            last_recheck,
+            self.silence_ends(),
+            again.then_some(soon),
+        ]
+        .into_iter()
+        .flatten()
+        .fold(end, Instant::min)
     }
 }
 

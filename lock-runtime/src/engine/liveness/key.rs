@@ -63,21 +63,20 @@ impl KeyLiveness {
         self.state.lock().holder
     }
 
-    /// Since when nothing was heard of this key, if commands are not answered, and one of them was
-    /// sent at `started` or later: when the request came.
-    pub(crate) fn silent_since(&self, started: Instant) -> Option<Instant> {
+    /// Since when nothing was heard of this key, if commands are not answered, and when the last of
+    /// them was sent.
+    pub(crate) fn silence(&self) -> Option<(Instant, Instant)> {
         let state = self.state.lock();
-        let failure = state.failure.as_ref();
         state
             .silent_since
-            .filter(|_| failure.is_some_and(|failure| failure.last >= started))
+            .zip(state.failure.as_ref().map(|one| one.last))
     }
 
-    /// Whether the last commands failed, and none was sent since the request came, at `started`.
-    pub(crate) fn failed_before(&self, started: Instant) -> bool {
+    /// Whether commands failed lately, and none that was sent since the request came, at `started`.
+    pub(crate) fn failed_before(&self, started: Instant, now: impl FnOnce() -> Instant) -> bool {
         let state = self.state.lock();
-        let failure = state.failure.as_ref();
-        failure.is_some_and(|failure| failure.last < started)
+        let failure = state.failure.as_ref().filter(|one| one.last < started);
+        failure.is_some_and(|failure| now() <= failure.last + FAILURE_LASTS)
     }
 
     /// Whether the key was taken after a command sent at `since` or later.
@@ -132,6 +131,7 @@ impl KeyLiveness {
             return;
         }
         let mut state = self.state.lock();
+        state.forget_what_is_over(sent);
         if state.answered <= Some(sent) || result.is_ok() {
             state.silent_since = silent_since(state.silent_since, sent, result);
         }
@@ -173,6 +173,7 @@ impl KeyLiveness {
     ) {
         let mut state = self.state.lock();
         state.look_under_way = false;
+        state.forget_what_is_over(sent);
         if state.era == era
             && !is_own_silence(result, || silence_says_nothing)
             && (state.answered <= Some(sent) || result.is_ok())
@@ -239,6 +240,14 @@ impl KeyLivenessState {
                     refused_before: failure.map(|failure| failure.failing.error.clone()),
                 }),
             },
+        }
+    }
+
+    /// A failure that nobody has met again for long is not the same as one that is met now.
+    fn forget_what_is_over(&mut self, now: Instant) {
+        let failure = self.failure.as_ref();
+        if failure.is_some_and(|failure| failure.last + FAILURE_LASTS < now) {
+            (self.failure, self.silent_since) = (None, None);
         }
     }
 

@@ -74,33 +74,41 @@ pub fn renewed_each<E: OrderedEngine>(
     if let Some(at) = fault_of_all(&answers) {
         return answers.swap_remove(at).map(|_| Vec::new());
     }
-    let failed = answers.iter().filter(|one| one.is_err()).count();
-    let mut is_told = false;
-    let of_each = |(renewal, one): (&Renewal, Carried<Renewed, E>)| {
-        one.unwrap_or_else(|fault| {
-            if !std::mem::replace(&mut is_told, true) {
-                let error = error_of::<E>(fault, live.server());
-                warn_of_renewal(&renewal.claim.key, failed - 1, &error);
-            }
-            Renewed::Unanswered
-        })
-    };
-    Ok(renewals.iter().zip(answers).map(of_each).collect())
+    if let Some(at) = telling(&answers)
+        && let Err(fault) = std::mem::replace(&mut answers[at], Ok(Renewed::Unanswered))
+    {
+        let others = answers.iter().filter(|one| one.is_err()).count();
+        let error = error_of::<E>(fault, live.server());
+        warn_of_renewal(&renewals[at].claim.key, others, &error);
+    }
+    let of_each = |one: Result<_, _>| one.unwrap_or(Renewed::Unanswered);
+    Ok(answers.into_iter().map(of_each).collect())
 }
 
 /// Which of these faults is that of all.
 fn fault_of_all<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
     let is_lost = |one: &Result<_, _>| matches!(one, Err(OperationFault::Lost(_)));
-    let is_silent = |one: &Result<_, _>| matches!(one, Err(OperationFault::GivenUp));
     let lost = answers.iter().position(is_lost);
-    let telling = answers.iter().position(|one| !is_silent(one));
-    let first = telling.or((!answers.is_empty()).then_some(0));
     let mut known = answers.iter().flatten();
     match known.clone().next() {
-        None => lost.or(first),
+        None => lost.or_else(|| telling(answers)),
         Some(_) if known.any(|one| *one == Renewed::Gone) => None,
         Some(_) => lost,
     }
+}
+
+/// Which fault says most: a refusal before a silence.
+fn telling<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
+    let is_silent = |one: &Result<_, _>| matches!(one, Err(OperationFault::GivenUp));
+    let says_more = |one: &Result<_, _>| one.is_err() && !is_silent(one);
+    let first = answers.iter().position(says_more);
+    first.or_else(|| answers.iter().position(is_silent))
+}
+
+/// By when each of several is to be known, so that there is time to tell what is known of others.
+#[must_use]
+pub fn each_by(now: Instant, by: Instant) -> Instant {
+    now + by.saturating_duration_since(now) * 9 / 10
 }
 
 /// The reply to an acquire. If nothing of it can be at the servers, then nothing has to be undone:

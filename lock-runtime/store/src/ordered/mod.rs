@@ -22,7 +22,7 @@ mod store;
 mod waiting;
 
 pub use burials::Burials;
-pub use carried::{carry_out, renewed_each};
+pub use carried::{carry_out, each_by, renewed_each};
 pub use client::OrderedClient;
 pub use connecting::{Connecting, SessionNews};
 pub use ends::EngineEnds;

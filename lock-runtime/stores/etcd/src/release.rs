@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all, try_join_all};
-use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, renewed_each};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, each_by, renewed_each};
 use lock_store::timing::trusted;
 use lock_store::{Acquire, Claim, Fenced, Instant, Release, Released, Renewal, Renewed};
 
@@ -53,8 +53,7 @@ impl EngineHolds for EtcdEngine {
     ) -> Carried<Vec<Renewed>> {
         let live = on.live;
         let asked = self.clock.now();
-        // Leaves time to tell what is known of others.
-        let each_by = asked + by.saturating_duration_since(asked) * 9 / 10;
+        let each_by = each_by(asked, by);
         let mut renewed = vec![Ok(Renewed::Gone); renewals.len()];
         let mut looks = Vec::new();
         let mut moves = Vec::new();

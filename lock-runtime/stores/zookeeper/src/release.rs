@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, renewed_each};
+use lock_store::ordered::{Attempt, EngineHolds, KeyNode, OrderedEngine, each_by, renewed_each};
 use lock_store::{
     Acquire, Claim, Fenced, Instant, Owner, Permits, Release, Released, Renewal, Renewed,
 };
@@ -70,8 +70,7 @@ impl EngineHolds for ZooKeeperEngine {
         &self,
         on: &Attempt<'_, Self>,
         renewals: &[Renewal],
-        // The connection answers in order: what was asked first is known first.
-        _: Instant,
+        by: Instant,
     ) -> Carried<Vec<Renewed>> {
         let live = on.live;
         let written = live.send(wire::empty_write());
@@ -82,14 +81,19 @@ impl EngineHolds for ZooKeeperEngine {
             Some((node, own.child, sent))
         };
         let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
-        written.reply().await?;
+        let each_by = each_by(self.clock.now(), by);
+        let written = self.clock.by(each_by, written.reply()).await;
+        let written = written.unwrap_or(Err(Fault::GivenUp)).map(drop);
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
-            renewed.push(match look {
-                Some((node, child, sent)) => {
-                    self.renew_one(live, &node, child, renewal, sent).await
+            renewed.push(match (look, &written) {
+                (None, _) => Ok(Renewed::Gone),
+                (Some(_), Err(fault)) => Err(fault.clone()),
+                (Some((node, child, sent)), Ok(())) => {
+                    let one = self.renew_one(live, &node, child, renewal, sent);
+                    let known = self.clock.by(each_by, one).await;
+                    known.unwrap_or(Err(Fault::GivenUp))
                 }
-                None => Ok(Renewed::Gone),
             });
         }
         renewed_each::<Self>(live, renewals, renewed)

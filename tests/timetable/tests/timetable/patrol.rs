@@ -464,21 +464,36 @@ fn few_are_called_again_after_one_has_left_by_itself() {
     });
 }
 
-/// Nobody has asked since the second one came. The store may answer again, as it does.
+/// The store may answer again, as it does: nobody has asked for the key since, or for another one
+/// that was answered.
 #[test]
-fn the_silence_that_an_unpolled_request_has_met_is_not_told_to_a_later_one() {
+fn the_silence_that_an_unpolled_request_has_met_ends_no_other() {
     simulated(async {
-        let two = of(2000);
-        let (store, client) =
-            RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
-        store.set_usual("acquire", Fate::Silence);
-        let mut unpolled = ask(&store, &client);
-        timeout(of(1400), unpolled.as_mut()).await.unwrap_err();
-        store.set_usual("acquire", Fate::Passes);
-        let later = client.lock("k").wait(of(10_000)).acquire();
-        let guard = store.ask(10_000, later).await.unwrap();
-        assert!(store.now() > 2500, "it is skipped before: {}", store.now());
-        guard.release().await.unwrap();
-        drop(unpolled);
+        for comes_at in [1400, 500] {
+            let two = of(2000);
+            let (store, client) =
+                RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
+            store.title(format!("the other comes at {comes_at}"));
+            store.set_usual("acquire", Fate::Silence);
+            let mut unpolled = ask(&store, &client);
+            let later = client.lock("k").wait(of(10_000)).acquire();
+            let later = tokio::spawn({
+                let store = Arc::clone(&store);
+                async move {
+                    ms(comes_at).await;
+                    store.ask(10_000, later).await
+                }
+            });
+            timeout(of(1400), unpolled.as_mut()).await.unwrap_err();
+            store.set_usual("acquire", Fate::Passes);
+            if comes_at == 500 {
+                let another = client.lock("l").acquire();
+                drop(store.ask(WAIT, another).await.unwrap());
+            }
+            let guard = later.await.unwrap().unwrap();
+            assert!(store.now() > 2500, "it is skipped before: {}", store.now());
+            guard.release().await.unwrap();
+            drop(unpolled);
+        }
     });
 }

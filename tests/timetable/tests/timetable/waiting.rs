@@ -198,6 +198,22 @@ fn a_store_that_refuses_every_acquire_is_not_called_busy() {
     });
 }
 
+/// Its client gives up a silent store after a second.
+#[test]
+fn a_wait_for_ever_at_a_key_that_others_keep_has_time_for_each_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open_with(|builder| builder.wait(of(1000))).await;
+        store.set_usual("acquire", Fate::Fails(StoreErrorKind::Contended));
+        let request = client.lock("k").wait_forever().acquire();
+        let waits = tokio::spawn(store.ask(100_000, request));
+        ms(10_000).await;
+        store.set_usual("acquire", Fate::Replies(20, 1));
+        let guard = waits.await.unwrap().unwrap();
+        assert!(store.now() < 12_500, "{}", store.now());
+        guard.release().await.unwrap();
+    });
+}
+
 /// The first asks again at 1550 and at 3150 ms.
 #[test]
 fn a_refusal_that_was_met_before_a_request_came_is_not_told_to_it() {

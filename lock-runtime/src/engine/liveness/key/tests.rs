@@ -158,7 +158,7 @@ fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
 fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, || true, false, &silence());
-    assert!(key.failing(start, || start).is_none() && key.silent_since(start).is_none());
+    assert!(key.failing(start, || start).is_none() && key.silence().is_none());
     note(&key, start, &failed(StoreErrorKind::Denied));
     assert!(key.failing(start, || start + 4999 * MS).is_some());
     assert!(key.failing(start, || start + 5001 * MS).is_none());
@@ -197,7 +197,7 @@ fn silent_after(met: &[Met]) -> Option<Duration> {
             Met::LookOfBefore(at) => look(0, at, false, silence()),
         }
     }
-    let since = key.silent_since(start);
+    let since = key.silence().map(|(since, _)| since);
     since.map(|since| since.saturating_duration_since(start))
 }
 
@@ -261,9 +261,32 @@ fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start, &failed(StoreErrorKind::Contended));
     assert!(matches!(known(&key, start), Some(Said::Contended(_))));
-    assert!(key.failing(start, || start).is_none() && key.silent_since(start).is_none());
+    assert!(key.failing(start, || start).is_none() && key.silence().is_none());
     assert_eq!(key.answered(), Some(start));
     note(&key, start + MS, &busy());
     assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
     assert!(known(&key, start + 2 * MS).is_none());
+}
+
+#[test]
+fn what_nobody_has_met_for_long_begins_anew() {
+    for (gap, begins) in [(5000, 0), (5001, 5001)] {
+        let (key, start) = (KeyLiveness::default(), Instant::now());
+        note(&key, start, &silence());
+        let again = start + gap * MS;
+        note(&key, again, &silence());
+        let since = start + begins * MS;
+        assert_eq!(key.silence(), Some((since, again)));
+        let failing = key.failing(again, || again);
+        assert_eq!(failing.map(|failing| failing.since), Some(since));
+    }
+}
+
+#[test]
+fn of_two_failures_the_later_one_counts_in_whichever_order_they_are_heard() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    note(&key, start + MS, &failed(StoreErrorKind::Denied));
+    note(&key, start, &failed(StoreErrorKind::OutOfMemory));
+    let failing = key.failing(start + MS, || start + MS).unwrap();
+    assert_eq!(failing.error.kind(), StoreErrorKind::Denied);
 }
