@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use lock_store::timing::{
-    BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, drift_margin, recheck_in, trusted,
+    BACKOFF_MAX, BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, drift_margin, recheck_in, trusted,
 };
 use lock_store::{Clock, Instant};
 
@@ -160,6 +160,11 @@ pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
 /// A failure that nobody has met again for this long says nothing about now. The pauses between
 /// tries are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
+
+/// The same of a silence, which is not met before a command's time is over.
+pub(crate) fn silence_lasts(command_timeout: Duration) -> Duration {
+    FAILURE_LASTS.max(BACKOFF_MAX + 2 * command_timeout)
+}
 
 /// When a waiter rechecks without a message: messages can be lost, and a dead holder's lease ends
 /// silently.

@@ -69,9 +69,10 @@ impl Watchdog {
         self.set(hold, renew_at, Some(FailedTries::default()));
     }
 
-    /// Renews a hold as soon as it can be, since its deadline has come nearer.
+    /// Watches a hold whose deadline has come nearer: it is renewed at once.
     pub(crate) fn renew_now(&self, hold: Arc<Hold>) {
-        let renew_at = hold.renew.then(|| self.clock.now());
+        let now = self.clock.now();
+        let renew_at = hold.renew.then_some(now).or_else(|| hold.rest_at(now));
         self.set(hold, renew_at, None);
     }
 
@@ -91,7 +92,7 @@ impl Watchdog {
         let mut failed = failed
             .or_else(|| before.map(|event| event.failed))
             .unwrap_or_default();
-        failed.due = failed.due.or(Some(at));
+        failed.due = Some(failed.due.map_or(at, |due| due.min(at)));
         let event = Scheduled {
             hold,
             failed,

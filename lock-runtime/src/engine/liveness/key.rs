@@ -131,7 +131,6 @@ impl KeyLiveness {
             return;
         }
         let mut state = self.state.lock();
-        state.forget_what_is_over(sent);
         if state.answered <= Some(sent) || result.is_ok() {
             state.silent_since = silent_since(state.silent_since, sent, result);
         }
@@ -173,7 +172,6 @@ impl KeyLiveness {
     ) {
         let mut state = self.state.lock();
         state.look_under_way = false;
-        state.forget_what_is_over(sent);
         if state.era == era
             && !is_own_silence(result, || silence_says_nothing)
             && (state.answered <= Some(sent) || result.is_ok())
@@ -240,14 +238,6 @@ impl KeyLivenessState {
                     refused_before: failure.map(|failure| failure.failing.error.clone()),
                 }),
             },
-        }
-    }
-
-    /// A failure that nobody has met again for long is not the same as one that is met now.
-    fn forget_what_is_over(&mut self, now: Instant) {
-        let failure = self.failure.as_ref();
-        if failure.is_some_and(|failure| failure.last + FAILURE_LASTS < now) {
-            (self.failure, self.silent_since) = (None, None);
         }
     }
 

@@ -94,7 +94,7 @@ impl Liveness {
         }
         let mut state = self.state.lock();
         if state.answered <= Some(sent) || result.is_ok() {
-            let before = state.silence(&self.clock).map(|(since, _)| since);
+            let before = self.lasting(&state).map(|(since, _)| since);
             let since = silent_since(before, sent, result);
             state.silent = since.map(|since| (since, self.clock.now()));
         }
@@ -118,7 +118,14 @@ impl Liveness {
     /// Since when nothing was heard of the store, if commands are not answered, and when the last
     /// of them was noted.
     pub(crate) fn silence(&self) -> Option<(Instant, Instant)> {
-        self.state.lock().silence(&self.clock)
+        self.lasting(&self.state.lock())
+    }
+
+    /// A silence that nobody has met for a while says nothing of now.
+    fn lasting(&self, state: &LivenessState) -> Option<(Instant, Instant)> {
+        let lasts = timing::silence_lasts(self.command_timeout);
+        let lasts = |noted: Instant| self.clock.now() <= noted + lasts;
+        state.silent.filter(|(_, noted)| lasts(*noted))
     }
 
     /// Send time of the last command that was answered.
@@ -193,14 +200,6 @@ impl Liveness {
             || StoreError::new(StoreErrorKind::Timeout, "it does not answer"),
             |(_, error)| error,
         )
-    }
-}
-
-impl LivenessState {
-    /// A silence that nobody has met for a while says nothing of now.
-    fn silence(&self, clock: &Clock) -> Option<(Instant, Instant)> {
-        let lasts = |noted: Instant| clock.now() <= noted + timing::FAILURE_LASTS;
-        self.silent.filter(|(_, noted)| lasts(*noted))
     }
 }
 

@@ -83,17 +83,16 @@ impl EngineHolds for ZooKeeperEngine {
         let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
         let each_by = each_by(self.clock.now(), by);
         let written = self.clock.by(each_by, written.reply()).await;
-        let written = written.unwrap_or(Err(Fault::GivenUp)).map(drop);
+        written.unwrap_or(Err(Fault::GivenUp))?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
-            renewed.push(match (look, &written) {
-                (None, _) => Ok(Renewed::Gone),
-                (Some(_), Err(fault)) => Err(fault.clone()),
-                (Some((node, child, sent)), Ok(())) => {
+            renewed.push(match look {
+                Some((node, child, sent)) => {
                     let one = self.renew_one(live, &node, child, renewal, sent);
                     let known = self.clock.by(each_by, one).await;
                     known.unwrap_or(Err(Fault::GivenUp))
                 }
+                None => Ok(Renewed::Gone),
             });
         }
         renewed_each::<Self>(live, renewals, renewed)

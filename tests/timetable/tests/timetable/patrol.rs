@@ -467,7 +467,7 @@ fn few_are_called_again_after_one_has_left_by_itself() {
 /// The store may answer again, as it does: nobody has asked for the key since, or for another one
 /// that was answered.
 #[test]
-fn the_silence_that_an_unpolled_request_has_met_ends_no_other() {
+fn a_silence_that_is_over_ends_no_request_behind_an_unpolled_one() {
     simulated(async {
         for comes_at in [1400, 500] {
             let two = of(2000);

@@ -90,6 +90,23 @@ fn what_is_said_of_one_counts_although_another_is_not_answered() {
     });
 }
 
+/// Nobody else asks for more of a lease that is not renewed.
+#[test]
+fn the_rest_of_a_fixed_lease_is_asked_for_after_an_extension_without_an_answer() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let several = client.multi_lock(["k", "l"]).lease(of(10_000));
+        let guard = store.ask(WAIT, several.acquire()).await.unwrap();
+        ms(100).await;
+        let until = Renewed::Until(runtime_now() + of(1000));
+        store.answer(Reply::Renew(vec![until, Renewed::Unanswered]));
+        guard.extend(of(10_000)).await.unwrap_err();
+        assert_eq!(guard.remaining(), of(1000));
+        ms(5000).await;
+        assert!(guard.is_held());
+    });
+}
+
 #[test]
 fn an_extension_that_is_trusted_for_less_is_renewed_in_time() {
     simulated(async {

@@ -269,20 +269,6 @@ fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
 }
 
 #[test]
-fn what_nobody_has_met_for_long_begins_anew() {
-    for (gap, begins) in [(5000, 0), (5001, 5001)] {
-        let (key, start) = (KeyLiveness::default(), Instant::now());
-        note(&key, start, &silence());
-        let again = start + gap * MS;
-        note(&key, again, &silence());
-        let since = start + begins * MS;
-        assert_eq!(key.silence(), Some((since, again)));
-        let failing = key.failing(again, || again);
-        assert_eq!(failing.map(|failing| failing.since), Some(since));
-    }
-}
-
-#[test]
 fn of_two_failures_the_later_one_counts_in_whichever_order_they_are_heard() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     note(&key, start + MS, &failed(StoreErrorKind::Denied));
