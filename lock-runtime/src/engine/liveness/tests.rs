@@ -142,6 +142,23 @@ async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
     assert_eq!(liveness.silence().map(|(since, _)| since), None);
 }
 
+/// The next command may begin after the longest pause, and has as long to be answered.
+#[tokio::test(start_paused = true)]
+async fn a_silence_lasts_until_the_next_command_can_have_met_it() {
+    let timeout = Duration::from_secs(6);
+    let liveness = Liveness::new(Clock::simulated(Handle::current()), timeout);
+    let start = liveness.clock.now();
+    liveness.note(start, &failed(StoreErrorKind::Timeout));
+    for _ in 0..2 {
+        tokio::time::advance(14_000 * MS).await;
+        let sent = liveness.clock.now() - timeout;
+        liveness.note(sent, &failed(StoreErrorKind::Timeout));
+        assert_eq!(liveness.silence().map(|(since, _)| since), Some(start));
+    }
+    tokio::time::advance(14_001 * MS).await;
+    assert_eq!(liveness.silence(), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_has_never_answered_is_asked() {
     let (store, liveness) = (test_store(Clock::simulated(Handle::current())), of_latch());

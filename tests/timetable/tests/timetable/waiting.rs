@@ -764,22 +764,6 @@ fn a_silent_store_ends_a_request_after_its_time_and_a_later_one_after_one_comman
     });
 }
 
-/// Between two commands that are not answered there are more than five seconds.
-#[test]
-fn a_silent_store_is_given_up_also_if_a_command_has_long() {
-    simulated(async {
-        let (store, client) = RecordingStore::open_with(|builder| {
-            let builder = builder.command_timeout(of(6000));
-            builder.unavailable_after(of(20_000))
-        })
-        .await;
-        store.set_usual("acquire", Fate::Silence);
-        let request = client.lock("k").wait(of(120_000)).acquire();
-        let error = store.ask(120_000, request).await.unwrap_err();
-        assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 20_000));
-    });
-}
-
 #[test]
 fn one_that_stands_behind_another_has_no_more_than_its_wait() {
     simulated(async {
