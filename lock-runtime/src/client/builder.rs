@@ -196,11 +196,12 @@ impl LockClientBuilder {
     /// [`Unavailable`](crate::LockError::Unavailable), whatever is left of their wait.
     ///
     /// The time counts from the first command that was not answered after the last answer: of the
-    /// one server, or, where another takes over, for each key. A request that begins later has the
-    /// time of one command, if any command of this client was left without an answer in the last
-    /// 5 s, or in 2 s and two command timeouts, if that is more. A request with `wait = "0s"`
-    /// always has that time at most. Only requests end: holds are renewed, and undos are sent, as
-    /// long as that may help.
+    /// one server, or, where another takes over, for each key while a request waits for it. A
+    /// request that begins during a silence has the time of one command at least, and ends when
+    /// the next command is left without an answer. A silence of the one server that no command has
+    /// met for 5 s, or for 2 s and two command timeouts if that is more, counts as over. A request
+    /// with `wait = "0s"` has the time of one command at most. Only requests end: holds are
+    /// renewed, and undos are sent, as long as that may help.
     ///
     /// Default: 2 s for one server and for a quorum. Under sentinels, in a cluster, on ZooKeeper,
     /// etcd, and PostgreSQL with several hosts another server takes over after a while. There a

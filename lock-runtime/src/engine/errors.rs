@@ -18,11 +18,11 @@ pub(super) fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockErro
     }
 }
 
-/// Of several locks of one hold, some renewals were not answered.
+/// Of several locks of one hold, some renewals were refused or not answered.
 pub(super) fn unanswered() -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,
-        "a part of the store did not answer",
+        "a part of the store did not answer, or refused to renew one of the keys",
     )
 }
 

@@ -161,7 +161,8 @@ pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
 /// tries are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
-/// The same of a silence, which is not met before a command's time is over.
+/// The same of a silence. After the longest pause, a command may be found unanswered as late as two
+/// command timeouts after it was sent ([`stood_still`]).
 pub(crate) fn silence_lasts(command_timeout: Duration) -> Duration {
     FAILURE_LASTS.max(BACKOFF_MAX + 2 * command_timeout)
 }

@@ -50,7 +50,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// key, and never shortens a lease. The replies are in the order of the holds.
     ///
     /// What is known of one is told although another was refused or not answered
-    /// ([`Unanswered`](Renewed::Unanswered)), above all that it is gone. A failure is said of all.
+    /// ([`Unanswered`](Renewed::Unanswered)), above all that it is gone. A failure says nothing of
+    /// any: so it is when one transaction for all of them is refused.
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
 
     /// Takes several free keys at once, for exclusive holds, or none of them. Never joins a queue.
@@ -252,8 +253,8 @@ fn refused<'s, T: Send + 's>(what: &str) -> StoreFuture<'s, T> {
     Box::pin(std::future::ready(Err(Failure::without_effect(error))))
 }
 
-/// A renewal's reply has no room for an error: says why this lock and so many others were not
-/// renewed, of those that a command was about.
+/// Logs why this lock, and so many others of the same call, were not renewed: [`Renewed`] has no
+/// room for an error.
 pub fn warn_of_renewal(key: &LockKey, others: usize, error: &StoreError) {
     tracing::warn!(
         key = %key.shortened(), others, %error,

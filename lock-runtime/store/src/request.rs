@@ -231,7 +231,7 @@ pub enum Renewed {
     /// releases it then, as every hold that is lost.
     Gone,
     /// It is not known: the part of the store that has the key was silent or refused, and something
-    /// is known of another hold of the same call. The engine asks again until the deadline. Of a
+    /// is known of another hold of the same call. The client asks again until the deadline. Of a
     /// hold on several keys, what another key was told counts all the same.
     Unanswered,
 }

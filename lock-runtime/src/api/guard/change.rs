@@ -6,14 +6,16 @@ use super::Guard;
 use crate::error::LockError;
 
 impl Guard {
-    /// Lets the hold last at least `lease` from now (10 ms to 24 h). Never makes it shorter.
+    /// Lets the hold last at least `lease` from now (10 ms to 24 h). Never asks for a shorter
+    /// lease; but the store may say that the hold can be trusted for less.
     ///
     /// # Errors
     /// - [`LockError::Config`]: a lease outside its limits, or beyond `max_hold`.
     /// - [`LockError::Lost`]: the hold is gone.
     /// - [`LockError::Unavailable`]: the store refused, or did not answer within the command
-    ///   timeout. The hold lasts as long as before, or longer; if the store has trusted one of
-    ///   several keys for less, for that long ([`remaining`](Self::remaining)).
+    ///   timeout. The hold lasts as long as before, or longer. If the store has said that one of
+    ///   several keys can be trusted for less, it ends that early:
+    ///   [`remaining`](Self::remaining) counts that.
     ///
     /// # Cancel safety
     /// If the future is dropped, the extension may or may not have happened.

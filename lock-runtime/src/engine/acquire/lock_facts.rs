@@ -1,6 +1,6 @@
 //! The facts for `liveness/busy_or_unavailable`, which decides when a waiting request stops: what
-//! the store has said to it, and to the others of this process that wait for the key. They give up
-//! together.
+//! the store has said, since the request came, to it and to the others of this process that wait
+//! for the key.
 
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ impl AcquireTask<'_> {
             true => key.silence(),
             false => self.engine.liveness.silence(),
         };
+        // Of a key, by when the last command was sent; of the one server, by when it was noted: its
+        // silence is everybody's.
         let met = silence.filter(|(_, last)| *last >= started);
         let is_old = silence.is_some() && met.is_none();
         Facts {

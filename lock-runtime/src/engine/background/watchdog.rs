@@ -69,7 +69,8 @@ impl Watchdog {
         self.set(hold, renew_at, Some(FailedTries::default()));
     }
 
-    /// Watches a hold whose deadline has come nearer: it is renewed at once.
+    /// Watches a hold whose deadline has come nearer. It is renewed at once; of a fixed lease, the
+    /// rest is asked for in time.
     pub(crate) fn renew_now(&self, hold: Arc<Hold>) {
         let now = self.clock.now();
         let renew_at = hold.renew.then_some(now).or_else(|| hold.rest_at(now));
@@ -77,7 +78,8 @@ impl Watchdog {
     }
 
     /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
-    /// before its deadline, or else the deadline. `None`: as many tries have failed as before.
+    /// before its deadline, or else the deadline. Without `failed`, the failed tries stay what they
+    /// were.
     fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failed: Option<FailedTries>) {
         let deadline = hold.deadline();
         let (at, renew) = match renew_at {

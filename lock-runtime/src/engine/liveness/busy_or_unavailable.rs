@@ -5,9 +5,9 @@
 //!
 //! | wait | what is known | the request |
 //! |---|---|---|
-//! | any | nothing was heard of the store for `unavailable_after` | is unavailable |
+//! | any | nothing was heard of the store for `unavailable_after`, and it has met that | is unavailable |
 //! | without end | its grants came too late to be used | is unavailable |
-//! | without end | commands have failed for the client's default wait, and since it came | is unavailable |
+//! | without end | commands have failed for the client's default wait, one since it came | is unavailable |
 //! | any | anything else | waits |
 //!
 //! At the end, the store must have spoken since [`Facts::evidence_from`], or is asked once more
@@ -36,11 +36,12 @@ pub(in crate::engine) struct Facts<'f> {
     pub(in crate::engine) budget: &'f Budget,
     /// Send time of the last command that was answered.
     pub(in crate::engine) answered: Option<Instant>,
-    /// Since when nothing at all was heard, if a command since the request came is not answered.
+    /// Since when nothing at all was heard, if the request has met that: a command was found
+    /// unanswered since it came. Of a latch, one task looks for all, and any silence counts.
     pub(in crate::engine) silent_since: Option<Instant>,
-    /// How commands fail, if one has failed since the request came.
+    /// How commands fail, if one has failed since the request came; of a latch, how its looks fail.
     pub(in crate::engine) failing: Option<Failing>,
-    /// Commands failed before it came. It looks soon whether they still do.
+    /// Commands failed before it came, and none since. It wakes up soon, to hear of the next.
     pub(in crate::engine) failed_before: bool,
     /// Why none of its last grants could be used.
     pub(in crate::engine) unusable: Option<&'f StoreError>,
@@ -156,7 +157,7 @@ pub(in crate::engine) fn judge(
 fn not_to_this_one(refused_before: Option<StoreError>) -> StoreError {
     let mut text = "it answers others, and gave this request no answer within its wait".to_owned();
     if let Some(error) = refused_before {
-        text.push_str("; before that, it refused another: ");
+        text.push_str("; before that, it refused another request: ");
         text.push_str(error.detail());
     }
     StoreError::new(StoreErrorKind::Timeout, text)

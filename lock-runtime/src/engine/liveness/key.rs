@@ -1,6 +1,6 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
-//! answers, and so give up together and for the same reason. What failed before a request came does
-//! not count for it: that may be over.
+//! answers. A failure counts only for those that had come when its command was sent: for a later
+//! one it may be over. Those that have met the same give up together.
 
 use lock_store::{
     Acquired, Busy, Failure, Holder, Instant, LockFound, Mutex, Replied, StoreError, StoreErrorKind,

@@ -124,8 +124,8 @@ impl Liveness {
     /// A silence that nobody has met for a while says nothing of now.
     fn lasting(&self, state: &LivenessState) -> Option<(Instant, Instant)> {
         let lasts = timing::silence_lasts(self.command_timeout);
-        let lasts = |noted: Instant| self.clock.now() <= noted + lasts;
-        state.silent.filter(|(_, noted)| lasts(*noted))
+        let is_recent = |noted: Instant| self.clock.now() <= noted + lasts;
+        state.silent.filter(|(_, noted)| is_recent(*noted))
     }
 
     /// Send time of the last command that was answered.

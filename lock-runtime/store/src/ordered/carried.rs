@@ -85,7 +85,7 @@ pub fn renewed_each<E: OrderedEngine>(
     Ok(answers.into_iter().map(of_each).collect())
 }
 
-/// Which of these faults is that of all.
+/// Which fault is the reply for all, if one is.
 fn fault_of_all<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
     let is_lost = |one: &Result<_, _>| matches!(one, Err(OperationFault::Lost(_)));
     let lost = answers.iter().position(is_lost);
@@ -97,7 +97,7 @@ fn fault_of_all<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usi
     }
 }
 
-/// Which fault says most: a refusal before a silence.
+/// Which fault says most: any other before a silence.
 fn telling<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
     let is_silent = |one: &Result<_, _>| matches!(one, Err(OperationFault::GivenUp));
     let says_more = |one: &Result<_, _>| one.is_err() && !is_silent(one);
@@ -105,7 +105,7 @@ fn telling<R>(answers: &[Result<Renewed, OperationFault<R>>]) -> Option<usize> {
     first.or_else(|| answers.iter().position(is_silent))
 }
 
-/// By when each of several is to be known, so that there is time to tell what is known of others.
+/// By when each of several must be answered: time is left to tell what is known of the others.
 #[must_use]
 pub fn each_by(now: Instant, by: Instant) -> Instant {
     now + by.saturating_duration_since(now) * 9 / 10

@@ -28,7 +28,7 @@ pub enum OperationFault<R> {
     Unreadable,
     /// What stands under this name is another program's.
     Foreign(String),
-    /// It was not sent, or has no answer: nobody waits for it any more.
+    /// It was not sent, since nobody waits for it any more, or was not answered in its time.
     GivenUp,
 }
 

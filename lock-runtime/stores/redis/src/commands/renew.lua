@@ -1,8 +1,8 @@
 -- KEYS: locks. ARGV: for each, its holder (`<owner>` or `<owner>:<permits>`) and lease ms.
 -- Reply: for each 1 renewed, 0 gone, -1 refused. If all are refused, the last error. O(locks).
 -- Never makes a key. Needs no free memory: PEXPIRE needs none, and after a script's first write
--- neither does ZADD. A server that refuses writes still says which locks are gone; but not a
--- replica, which may lack some: its error is the reply.
+-- neither does ZADD. A server that refuses writes still says which locks are gone. A replica may
+-- lack some: if it has any of these, its error is the reply.
 local time, replies, denied, refusal = redis.call('TIME'), {}, 0, nil
 time = time[1] * 1000000 + time[2]
 local function prolong(key, lease)
