@@ -83,7 +83,7 @@ impl EngineHolds for ZooKeeperEngine {
         let looks: Vec<Option<(KeyNode, Child, SentRequest)>> = renewals.iter().map(look).collect();
         let each_by = each_by(self.clock.now(), by);
         let written = self.clock.by(each_by, written.reply()).await;
-        // Without it nothing is told, and all are asked about again, if there is time.
+        // Without it nothing is told. If it was lost with its connection, all is asked again.
         written.unwrap_or(Err(Fault::GivenUp))?;
         let mut renewed = Vec::new();
         for (renewal, look) in renewals.iter().zip(looks) {
