@@ -105,6 +105,8 @@ pub struct Spec {
     pub fenced: bool,
     /// How much of the key is taken.
     pub mode: Mode,
+    /// It stands for a lock as a leader: a long wait, and a long hold, are no news.
+    pub leads: bool,
 }
 
 /// How much of a key a request takes.
@@ -135,6 +137,7 @@ impl Spec {
         hold_after: HoldAfter::Always,
         fenced: false,
         mode: Mode::Exclusive,
+        leads: false,
     };
 
     /// Fills in the client's defaults and checks what has limits.
@@ -188,6 +191,7 @@ impl Spec {
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
             hold_after: self.hold_after,
             fenced: self.fenced,
+            leads: self.leads,
             is_part: false,
         })
     }
@@ -236,6 +240,7 @@ pub(crate) struct Resolved {
     pub(crate) hold_at_least: Duration,
     pub(crate) hold_after: HoldAfter,
     pub(crate) fenced: bool,
+    pub(crate) leads: bool,
     /// Its hold becomes a part of another. Nobody is told how it ends.
     pub(crate) is_part: bool,
 }

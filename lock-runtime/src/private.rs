@@ -291,7 +291,10 @@ impl<T, E: From<LockError>> FromOtherError for Result<T, E> {
 
 impl FromOtherError for () {
     fn from_lock(error: LockError) {
-        tracing::error!(%error, "a job did not run");
+        match error.is_lost() {
+            true => tracing::error!(%error, "a job lost its lock: it ran, in part or to its end"),
+            false => tracing::error!(%error, "a job did not run"),
+        }
     }
 }
 

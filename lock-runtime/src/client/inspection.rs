@@ -147,9 +147,10 @@ impl LockClient {
         Revoke::new(Arc::clone(&self.engine), self.key(key), timeout)
     }
 
-    /// Takes the lock away from its holder, and hands it to the next in the queue. True if it was
-    /// held. The last resort, where [`revoke`](Self::revoke) gets no answer: the holder learns of
-    /// it at its next renewal, and may work on until then, beside the next one.
+    /// Takes the lock away from its holder, of a semaphore or a read lock from **all** holders, and
+    /// hands it to the next in the queue. True if it was held. The last resort, where
+    /// [`revoke`](Self::revoke) gets no answer: a holder learns of it at its next renewal, and may
+    /// work on until then, beside the next ones.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

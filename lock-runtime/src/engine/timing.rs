@@ -1,4 +1,4 @@
-//! Every decision about time: by when an answer must be there, when to recheck, when a hold ends,
+//! Decisions about time: by when an answer must be there, when to recheck, when a hold ends,
 //! when to renew, when to try again.
 //!
 //! All instants are on the client's monotonic clock, which a suspended machine does not stop. Each

@@ -207,3 +207,28 @@ async fn a_lease_below_the_command_timeout_is_told_once() {
         assert_eq!(told(), times, "{lease:?}");
     }
 }
+
+/// It returns nothing, so the log alone says what became of it.
+#[distributed_lock(key = "job", lease = "100ms", on_busy = "skip", client = client)]
+async fn job(client: &LockClient) {
+    std::future::pending::<()>().await;
+}
+
+/// Whoever reads that it did not run starts it again.
+#[tokio::test]
+async fn a_job_that_lost_its_lock_is_not_said_not_to_have_run() {
+    let (log, _logs) = traced();
+    let client = LockClient::in_memory();
+    job(&client).await;
+    let text = log.text();
+    let told = "a job lost its lock: it ran, in part or to its end";
+    assert!(
+        text.contains(told) && !text.contains("did not run"),
+        "{text}"
+    );
+    client.shutdown(Duration::ZERO).await;
+    job(&client).await;
+    let text = log.text();
+    assert!(text.contains("a job did not run"), "{text}");
+    assert_eq!(text.matches(told).count(), 1, "{text}");
+}

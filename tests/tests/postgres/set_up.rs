@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{PostgresServer, Proxy, eventually};
 
+use crate::checked::check;
 use crate::{builder, client};
 
 /// The error of a client that can't connect, or whose first lock fails.
@@ -68,6 +69,28 @@ async fn a_user_without_rights_learns_which_grant_to_write() {
         let code = refused.code().unwrap().code().to_owned();
         assert_eq!(code, "42501", "{statement}");
     }
+}
+
+/// Whose transactions check tokens need not be able to end locks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_only_check_tokens_can_do_that_and_nothing_else() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let guard = client.lock("k").fenced().acquire().await.unwrap();
+    let session = server.session().await;
+    let grants = "CREATE ROLE billing; GRANT USAGE ON SCHEMA lock_store TO billing;
+        GRANT EXECUTE ON FUNCTION lock_store.lock_check(text, bigint) TO billing;
+        SET ROLE billing";
+    session.batch_execute(grants).await.unwrap();
+    session.simple_query(&check(&guard)).await.unwrap();
+    for statement in [
+        "SELECT lock_store.force_release('lock:k')",
+        "SELECT * FROM lock_store.hold",
+    ] {
+        let refused = session.simple_query(statement).await.unwrap_err();
+        assert_eq!(refused.code().unwrap().code(), "42501", "{statement}");
+    }
+    guard.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

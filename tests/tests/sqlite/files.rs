@@ -1,9 +1,12 @@
 //! Somebody takes the files away.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{LockError, LostReason};
+use lock_runtime::observe::{Event, What};
+use lock_runtime::{LockClient, LockError, LostReason};
 use lock_testkit::{SqliteFile, eventually};
 
 use crate::{AT_ONCE, client, take, until_waiting};
@@ -64,7 +67,20 @@ async fn a_client_whose_lock_file_was_deleted_keeps_its_holds() {
 #[tokio::test]
 async fn when_the_file_is_replaced_its_clients_lose_their_holds_and_go_on_in_the_new_one() {
     let file = SqliteFile::new();
-    let client = client(&file.url()).await;
+    let open = Arc::new(AtomicI32::new(0));
+    let counts = Arc::clone(&open);
+    let builder = LockClient::builder().url(file.url());
+    let builder = builder.observer(move |event: &Event<'_>| {
+        counts.fetch_add(
+            match event.what {
+                What::Connected { .. } => 1,
+                What::Disconnected { .. } => -1,
+                _ => 0,
+            },
+            Ordering::SeqCst,
+        );
+    });
+    let client = builder.connect().await.unwrap();
     let held = client.lock("k").lease(Duration::from_secs(1));
     let held = held.renew(true).acquire().await.unwrap();
     for name in ["locks.db", "locks.db-wal", "locks.db-shm"] {
@@ -82,6 +98,7 @@ async fn when_the_file_is_replaced_its_clients_lose_their_holds_and_go_on_in_the
     assert!(gone, "{lost:?}");
     let again = client.lock("k").acquire().await.unwrap();
     assert_eq!(file.leftovers(), 1, "in the new file");
+    assert_eq!(open.load(Ordering::SeqCst), 1, "one file is open");
     again.release().await.unwrap();
     eventually("it is free", async || file.leftovers() == 0).await;
 }

@@ -68,6 +68,7 @@ impl Lock {
             ));
         }
         self.spec.wait = Some(Wait::Forever);
+        self.spec.leads = true;
         self.spec.renew.get_or_insert(true);
         let options = self.spec.resolve(self.engine.defaults())?;
         let mut candidate = Candidate::new(&self.engine, &options, self.keys.as_slice());

@@ -1,10 +1,10 @@
-//! [`LongWait`]: a request that waits for long says so, once.
+//! [`LongWait`]: a request that waits for long says so, once. A leader's may.
 
 use std::time::Duration;
 
 use lock_store::{Instant, LockKey};
 
-use crate::config::Defaults;
+use crate::config::{Defaults, Resolved};
 use crate::engine::Engine;
 use crate::engine::local_queue::Waiter;
 
@@ -20,14 +20,13 @@ pub(super) struct LongWait {
 }
 
 impl LongWait {
-    pub(super) fn new(started: Instant, defaults: &Defaults) -> Self {
+    pub(super) fn new(started: Instant, options: &Resolved, defaults: &Defaults) -> Self {
         let after = defaults.warn_after;
-        let at = started + after;
-        let asks_at = at.checked_sub(ASKS_BEFORE).unwrap_or(at);
+        let at = (!options.leads).then(|| started + after);
         Self {
             after,
-            asks_at: Some(asks_at),
-            at: Some(at),
+            asks_at: at.map(|at| at.checked_sub(ASKS_BEFORE).unwrap_or(at)),
+            at,
         }
     }
 

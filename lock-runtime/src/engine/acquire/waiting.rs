@@ -101,7 +101,7 @@ impl<'e> AcquireTask<'e> {
             state: RequestState::first(self.options.fair),
             heard: HeardSoFar::Nothing,
             foreign: ForeignHolder::default(),
-            warning: LongWait::new(self.budget.started, &self.engine.defaults),
+            warning: LongWait::new(self.budget.started, self.options, &self.engine.defaults),
             unusable_grants: 0,
             unusable: None,
             retry: Retry::default(),

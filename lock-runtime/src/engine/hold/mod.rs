@@ -118,7 +118,7 @@ impl Hold {
                 lost: None,
                 // The end of a part is nobody's news.
                 told_lost: options.is_part,
-                said_long: false,
+                said_long: options.leads,
                 renewing: false,
                 keep_until,
                 watched_at: None,
@@ -272,6 +272,7 @@ mod tests {
             hold_at_least: Duration::ZERO,
             hold_after: HoldAfter::Always,
             fenced: false,
+            leads: false,
             is_part: false,
         };
         let owner = Owner::new(ClientId(1), 1);

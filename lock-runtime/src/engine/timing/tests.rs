@@ -22,6 +22,7 @@ fn options(lease: Duration, renew: bool) -> Resolved {
         hold_at_least: Duration::ZERO,
         hold_after: crate::config::HoldAfter::Always,
         fenced: false,
+        leads: false,
         is_part: false,
     }
 }

@@ -1,5 +1,5 @@
-//! Who holds a key and who waits, by the keys of its requests in their order, and what this client
-//! knows of its own.
+//! The keys of a lock's requests as places in their order, and what this client knows of its own.
+//! Who of them holds the lock is for [`lock_store::rules`].
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! Who waits hears of its turn: it watches the key before its own, and looks again when that is
-//! gone.
+//! The watch of a waiter, on the key before its own. The loop around it is
+//! [`lock_store::ordered`]'s.
 
 use std::sync::Arc;
 

@@ -118,6 +118,8 @@ impl Worker {
                 "the database of the locks, or a file that SQLite keeps beside it, was deleted or \
                  replaced while it was in use: what is held is lost, and others may hold it already"
             );
+            let (server, error) = (self.path.display().to_string(), replaced(&self.path));
+            self.hearer.listener.on_disconnected(&server, &error);
             *open = None;
             *self.state.opened.lock() = None;
             jobs = again;

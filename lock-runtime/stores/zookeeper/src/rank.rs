@@ -1,4 +1,5 @@
-//! Who holds a key and who waits, by the children of its node in their order.
+//! The children of a key's node as places in their order. Who of them holds the key is for
+//! [`lock_store::rules`].
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,5 @@
-//! Who waits hears of its turn: it watches the child before it, and looks again when that is gone.
+//! The watch of a waiter, on the child before its own. The loop around it is
+//! [`lock_store::ordered`]'s.
 
 use std::sync::Arc;
 

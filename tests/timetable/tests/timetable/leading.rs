@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use lock_runtime::Guard;
 use lock_runtime::observe::{Event, What};
+use lock_runtime::{Guard, LockClientBuilder};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, ms, of, simulated};
@@ -150,6 +150,39 @@ fn a_term_of_half_its_lease_is_no_short_one() {
         });
         store.ask(None, leads).await.unwrap();
         assert_eq!(pauses, [50, 100, 50, 100, 200]);
+    });
+}
+
+/// A replica stands by for days, and a term has no end: neither is a fault.
+#[test]
+fn a_leader_may_wait_and_hold_for_long_without_a_warning() {
+    simulated(async {
+        let settings = |builder: LockClientBuilder| {
+            let builder = builder.warn_after(of(100));
+            builder.warn_held_after(of(100))
+        };
+        let (store, client) = RecordingStore::open_with(settings).await;
+        let warned = || {
+            let waits = store.noted("log: a request still waits").len();
+            (waits, store.noted("log: a lock is held for longer").len())
+        };
+        let held = client.lock("k").lease(of(10_000)).acquire();
+        let held = store.ask(None, held).await.unwrap();
+        let end_it = async {
+            ms(5000).await;
+            drop(held);
+        };
+        let leads = client.lock("k").lead(async |_: &Guard| ms(60_000).await);
+        let (led, ()) = tokio::join!(store.ask(None, leads), end_it);
+        led.unwrap();
+        assert_eq!(warned(), (0, 0));
+        // Any other request is told of.
+        let held = client.lock("k").lease(of(3000)).renew(true).acquire();
+        let held = store.ask(None, held).await.unwrap();
+        let busy = client.lock("k").wait(of(5000)).acquire();
+        drop(store.ask(None, busy).await);
+        assert_eq!(store.noted("log: a lock is held for longer").len(), 1);
+        drop(held);
     });
 }
 
