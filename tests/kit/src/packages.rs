@@ -1,24 +1,32 @@
 //! Other languages' packages, by their ordinary clients, for clients of other libraries.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes a folder, once for all processes: `make` fills another one, which then gets this name.
-/// False if that fails.
+use nix::fcntl::{Flock, FlockArg};
+
+/// Makes a folder, once for all processes, of which the others wait: `make` fills another one,
+/// which then gets this name. False if that fails.
 pub(crate) fn folder_once(folder: &Path, make: impl FnOnce(&Path) -> bool) -> bool {
+    let beside = |ending: &str| {
+        let mut path = folder.as_os_str().to_owned();
+        path.push(ending);
+        PathBuf::from(path)
+    };
     if folder.exists() {
         return true;
     }
-    let mut unfinished = folder.as_os_str().to_owned();
-    unfinished.push(format!("-{}", std::process::id()));
-    let unfinished = PathBuf::from(unfinished);
-    let is_made = make(&unfinished) && std::fs::rename(&unfinished, folder).is_ok();
-    if !is_made {
-        // Nothing may be there.
-        let _ = std::fs::remove_dir_all(&unfinished);
+    let file = File::create(beside(".lock")).expect("the folder above is there");
+    // Until this function's end, however the process ends.
+    let _first = Flock::lock(file, FlockArg::LockExclusive).expect("nobody has it for ever");
+    if folder.exists() {
+        return true;
     }
-    // Another process may have been first.
-    is_made || folder.exists()
+    let unfinished = beside("-unfinished");
+    // Of a process that was killed.
+    let _ = std::fs::remove_dir_all(&unfinished);
+    make(&unfinished) && std::fs::rename(&unfinished, folder).is_ok()
 }
 
 /// Runs a program to its end, silently. False if it is not there or fails.
