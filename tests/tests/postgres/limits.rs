@@ -50,6 +50,65 @@ async fn commits_that_stand_still_take_twice_the_connections_at_most() {
     .await;
 }
 
+/// Whoever watches a server that stands still must not use up its sessions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_how_it_is_while_commits_stand_still_takes_no_more_sessions() {
+    if !postgres_has_standbys() {
+        return;
+    }
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(true).await;
+    let url = format!("{}?connections=1", primary.app_url());
+    let client = client(&url).await;
+    let guard = client.lock("before").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    standby.pause();
+    for number in 0..10 {
+        let lock = client.lock(format!("{number}")).wait(Duration::ZERO);
+        let (refused, _) = tokio::join!(lock.acquire(), client.health());
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    // And the one that listens.
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+    assert!(primary.number(sessions).await <= 2 + 1);
+    standby.resume();
+}
+
+/// PostgreSQL says `committed locally` and goes on. What takes over may not have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_is_made_to_wait_no_longer_is_no_grant() {
+    if !postgres_has_standbys() {
+        return;
+    }
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(true).await;
+    let client = LockClient::builder().url(primary.app_url());
+    let client = client.command_timeout(Duration::from_secs(3));
+    let client = client.connect().await.unwrap();
+    let guard = client.lock("before").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    standby.pause();
+    let request = tokio::spawn(client.lock("k").wait(Duration::ZERO).acquire());
+    let waits = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    eventually("its commit waits", async || {
+        primary.number(&format!("SELECT count(*) {waits}")).await == 1
+    })
+    .await;
+    let cancel = format!("SELECT pg_cancel_backend(pid) {waits}");
+    primary.run(&cancel).await;
+    let refused = request.await.unwrap();
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    standby.resume();
+    eventually("it is used again", async || {
+        let lock = client.lock("k").wait(Duration::ZERO);
+        lock.run(async {}).await.is_ok()
+    })
+    .await;
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space() {

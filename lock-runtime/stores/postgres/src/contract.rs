@@ -32,9 +32,9 @@ impl Store for PostgresStore {
         // `lock_check` must know the token of the one that holds the lock now, also if it is
         // handed off from task to task in one process.
         can.token_window = false;
-        // With others of its key, a request may be sent again until the last of them has no time
-        // left: one command later.
-        can.carried_out_within = Some(2 * self.late + self.connect_timeout + SLACK);
+        // A request may join others of its key at the end of its time, be sent again until the last
+        // of them has none left, and begin in the server one command later.
+        can.carried_out_within = Some(3 * self.late + self.connect_timeout + SLACK);
         can.fails_over = self.pool.settings.route.is_list();
         if self.pool.settings.listen.is_none() {
             can.hears = Hears::Nothing;

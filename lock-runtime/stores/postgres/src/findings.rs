@@ -25,7 +25,8 @@ impl PostgresStore {
         let statement = Statement::new(QUESTION, Vec::new());
         let rows = clock.by(by, connection.run(&statement, sent, self.late));
         let Some(rows) = rows.await else {
-            connection.retire();
+            // Its session goes on with what it has, perhaps for as long as a standby is away.
+            self.pool.doubt(&connection);
             return Err(self.silence());
         };
         let failed = |error| of_postgres(&error, self.server());

@@ -333,12 +333,12 @@ fn ended_first(row: Values<'_>) -> Read<(Released, Told)> {
 /// The request that a row of a batch is about.
 fn place(row: &Values<'_>) -> Read<usize> {
     let at: i64 = row.get("at")?;
-    Ok(usize::try_from(at - 1).unwrap_or(usize::MAX))
+    Ok(usize::try_from(at.saturating_sub(1)).unwrap_or(usize::MAX))
 }
 
 fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
     let at: i32 = row.get("at")?;
-    let at = usize::try_from(at - 1).unwrap_or(0);
+    let at = usize::try_from(at.saturating_sub(1)).unwrap_or(0);
     Ok(match row.get::<i32>("code")? {
         1 => {
             let tokens: Option<Vec<Option<i64>>> = row.get("granted")?;

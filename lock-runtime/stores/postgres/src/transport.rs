@@ -29,10 +29,18 @@ type Polled = Poll<Option<Result<AsyncMessage, Error>>>;
 pub(crate) struct SessionMessages(Box<dyn FnMut(&mut Context<'_>) -> Polled + Send>);
 
 impl SessionMessages {
-    /// The next one. `None` at the end of the connection.
+    /// The next one. `None` at the end of the connection. That is also where a commit was made to
+    /// wait no longer for its standby: whatever takes over may not have it, so nobody may take it
+    /// for done.
     pub(crate) async fn next(&mut self) -> Option<AsyncMessage> {
-        poll_fn(|cx| (self.0)(cx)).await?.ok()
+        let message = poll_fn(|cx| (self.0)(cx)).await?.ok()?;
+        (!is_of_unconfirmed_commit(&message)).then_some(message)
     }
+}
+
+/// The server warns in its own language, and names the place in its source.
+fn is_of_unconfirmed_commit(message: &AsyncMessage) -> bool {
+    matches!(message, AsyncMessage::Notice(said) if said.routine() == Some("SyncRepWaitForLSN"))
 }
 
 impl Transport {

@@ -86,7 +86,7 @@ impl ShedLockTable {
             let mut found = Vec::new();
             for row in rows.iter().map(Values) {
                 let at: i64 = row.get("at")?;
-                let at = usize::try_from(at - 1).ok();
+                let at = usize::try_from(at.saturating_sub(1)).ok();
                 if let Some(at) = at.and_then(|at| asked.get(at)) {
                     found.push((*at, row.get("is_done")?));
                 }
