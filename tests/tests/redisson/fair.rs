@@ -114,3 +114,59 @@ async fn whoever_waits_behind_the_first_still_hears_of_its_turn() {
     eventually("nobody listens", async || channels().await == 0).await;
     assert!(server.keys("*").await.is_empty());
 }
+
+/// A lock whose holder has died is free without a message, and the first waiter of a process looks
+/// for all of it. It stands behind another one if that was quicker, or its own place was dropped.
+#[tokio::test]
+async fn a_lock_that_is_free_without_a_word_goes_to_the_first_place_whoever_looks() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let queue = "redisson_lock_queue:{k}";
+    let dead = "00000000-0000-4000-8000-000000000000:1";
+    server.command(&["HSET", "k", dead, "1"]).await;
+    server.command(&["PEXPIRE", "k", "60000"]).await;
+    let mut waiting = Vec::new();
+    for place in 1..=2 {
+        waiting.push(tokio::spawn(ours.lock("k").fair().acquire()));
+        eventually("it has its place", async || {
+            let places: usize = server.query(&["LLEN", queue]).await;
+            places == place
+        })
+        .await;
+    }
+    let moved = ["LMOVE", queue, queue, "LEFT", "RIGHT"];
+    server.command(&moved).await;
+    server.command(&["DEL", "k"]).await;
+    for waiting in waiting.into_iter().rev() {
+        let guard = tokio::time::timeout(LEASE, waiting).await;
+        guard.unwrap().unwrap().unwrap().release().await.unwrap();
+    }
+    assert!(server.keys("*").await.is_empty());
+}
+
+/// Ten seconds of silence cost a place. Those of an earlier turn are no part of them.
+#[tokio::test]
+async fn the_silence_before_a_turn_does_not_count_after_it() {
+    let server = RedisServer::start().await;
+    let ours = client(&server, LEASE).await;
+    let (queue, ends) = ("redisson_lock_queue:{k}", "redisson_lock_timeout:{k}");
+    let silent = "00000000-0000-4000-8000-000000000000:1";
+    let stands = async || {
+        server.command(&["RPUSH", queue, silent]).await;
+        server
+            .command(&["ZADD", ends, "9999999999999", silent])
+            .await;
+    };
+    let fair_try = async || ours.lock("k").fair().try_acquire().await.unwrap();
+    stands().await;
+    assert!(fair_try().await.is_none(), "another one is first");
+    server.command(&["DEL", queue, ends]).await;
+    let guard = fair_try().await.unwrap();
+    guard.release().await.unwrap();
+    // Longer than a place may be silent.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    stands().await;
+    assert!(fair_try().await.is_none(), "it has just come");
+    let places: usize = server.query(&["LLEN", queue]).await;
+    assert_eq!(places, 1);
+}

@@ -37,6 +37,9 @@ if fair ~= '' and holder ~= me then
       else
         silent = first
       end
+    elseif fair == 'join' then
+      -- Nobody says that a lease is over, and who looks may stand behind another of its process.
+      publish(ARGV[4] .. ':' .. first, '0')
     end
   end
   local is_turn = not holder and (not first or first == me)

@@ -226,6 +226,10 @@ impl RedissonStore {
         if next() == Value::Int(1) {
             let now = self.store.clock.now();
             self.rivals.note_granted(&request.claim.key, now);
+            if request.fair {
+                // Whoever was the head has had its turn.
+                self.note_silent(&request.claim.key, String::new());
+            }
             let token = text(next()).parse().ok();
             let token = token.filter(|token| FencingToken::is_valid(*token));
             return Acquired::granted(token);
