@@ -502,7 +502,24 @@ impl StoreUnderTest for PostgresServer {
             let Some(session) = self.try_connect().await else {
                 return false;
             };
-            session.batch_execute(EMPTY).await.is_ok()
+            are_clients_gone(&session).await && session.batch_execute(EMPTY).await.is_ok()
         })
+    }
+}
+
+/// Whether no client has a session any more, or has none in a moment. One that is not awaited may
+/// still undo what it has dropped, for half a minute and by the same names as the next test.
+pub(crate) async fn are_clients_gone(session: &Client) -> bool {
+    let clients = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+    let began = Instant::now();
+    loop {
+        let row = session.query_one(clients, &[]).await;
+        if row.is_ok_and(|row| row.get::<_, i64>(0) == 0) {
+            return true;
+        }
+        if began.elapsed() > Duration::from_millis(250) {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -9,6 +9,7 @@ use lock_store::{Capabilities, ClientId, Clock, Layout, Listener, Store};
 
 use crate::PostgresServer;
 use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::postgres_server::are_clients_gone;
 use crate::redis_store::{PATIENT, context};
 
 /// As ShedLock's documentation has it, but for the length of a name.
@@ -74,8 +75,9 @@ impl StoreUnderTest for ShedlockTable {
 
     fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {
         Box::pin(async {
-            self.0.run("TRUNCATE shedlock").await;
-            true
+            let session = self.0.session().await;
+            are_clients_gone(&session).await
+                && session.batch_execute("TRUNCATE shedlock").await.is_ok()
         })
     }
 }
