@@ -171,15 +171,16 @@ impl LockClientBuilder {
     }
 
     /// A request that waits longer than this says so once in the log (`tracing`, as a warning),
-    /// with the holder and how many requests of this process are before it. Default: 30 s.
+    /// with the holder and how many requests of this process are before it. Not in
+    /// [`lead`](crate::Lock::lead), which stands by for as long as it takes. Default: 30 s.
     pub fn warn_after(mut self, wait: Duration) -> Self {
         self.defaults.warn_after = wait.min(FAR);
         self
     }
 
     /// A hold that is renewed for longer than this says so once in the log (`tracing`, as a
-    /// warning), at the renewal after it. Default: 5 min. [`Duration::MAX`] for holds that last for
-    /// hours on purpose.
+    /// warning), at the renewal after it. Not those of [`lead`](crate::Lock::lead). Default: 5 min.
+    /// [`Duration::MAX`] for holds that last for hours on purpose.
     pub fn warn_held_after(mut self, held: Duration) -> Self {
         self.defaults.warn_held_after = held.min(FAR);
         self

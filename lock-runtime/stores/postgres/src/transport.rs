@@ -34,7 +34,14 @@ impl SessionMessages {
     /// for done.
     pub(crate) async fn next(&mut self) -> Option<AsyncMessage> {
         let message = poll_fn(|cx| (self.0)(cx)).await?.ok()?;
-        (!is_of_unconfirmed_commit(&message)).then_some(message)
+        if is_of_unconfirmed_commit(&message) {
+            tracing::warn!(
+                "PostgreSQL was made to wait no longer for the standby of a commit: it is not \
+                 taken for done, and its connection ends"
+            );
+            return None;
+        }
+        Some(message)
     }
 }
 
