@@ -24,7 +24,7 @@ pub fn postgres_has_standbys() -> bool {
 
 impl PostgresServer {
     /// A copy of this server, which follows it from now on. With `synchronous`, each commit waits
-    /// for it.
+    /// for it, and clients sweep no more.
     ///
     /// # Panics
     /// If it can't be copied.
@@ -50,6 +50,9 @@ impl PostgresServer {
         standby.launch().await;
         if synchronous {
             let session = self.session().await;
+            // The commit of a sweep would wait beside that of a test, or in front of it.
+            self.run("UPDATE lock_store.meta SET swept = 'infinity'")
+                .await;
             // Not in a transaction, as `ALTER SYSTEM` wants it.
             for command in [
                 "ALTER SYSTEM SET synchronous_standby_names = '*'",
