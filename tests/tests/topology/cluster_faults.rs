@@ -1,14 +1,16 @@
 //! Slots that move and masters that die, under load.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Decision, LockClient, LockError, Rate, StoreErrorKind};
-use lock_testkit::{RedisCluster, eventually};
+use lock_testkit::{Proxy, RedisCluster, eventually};
 use tokio::task::JoinSet;
 
 use crate::load::Load;
-use crate::{SLACK, client, patient_client, unavailable};
+use crate::self_descriptions::rewritten;
+use crate::{SLACK, client, patient_client, unavailable, until_waiting};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_kept_while_their_slot_moves_under_load() {
@@ -440,4 +442,96 @@ async fn who_waits_outlasts_a_cluster_that_is_down_and_may_be_read() {
     let waiting = tokio::spawn(lock.wait(20 * SLACK).acquire());
     cluster.nodes[2].restart().await;
     assert!(waiting.await.unwrap().is_ok());
+}
+
+/// A node passes messages of its shard on, and some come late: from a former master.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_another_node_passes_on_is_asked_for() {
+    let cluster = RedisCluster::start_patient().await;
+    let (one, two) = (client(&cluster.url()).await, client(&cluster.url()).await);
+    let held = one.lock("k").acquire().await.unwrap();
+    let waits = tokio::spawn(two.lock("k").acquire());
+    until_waiting(&one, "k", 1).await;
+    let slot = cluster.slot("lock:k").await;
+    let master = cluster.master_of(slot).await;
+    let mut places: Vec<String> = Vec::new();
+    for name in master.keys("*k*").await {
+        let queued = master.try_command(&["ZRANGE", &name, "0", "0"]).await;
+        places.extend(
+            queued
+                .into_iter()
+                .flat_map(redis::from_redis_value::<Vec<String>>)
+                .flatten(),
+        );
+    }
+    let place = places.first().unwrap();
+    let owner = place.split(':').next().unwrap();
+    let channels: Vec<String> = master.query(&["PUBSUB", "SHARDCHANNELS"]).await;
+    let (asker, _) = owner.split_once('-').unwrap();
+    let channel = channels.iter().find(|channel| channel.ends_with(asker));
+    let mut nodes = cluster.nodes[..3].iter().zip(&cluster.nodes[3..]);
+    let (_, replica) = nodes
+        .find(|(node, _)| node.port() == master.port())
+        .unwrap();
+    let asked = master.command_calls("evalsha").await;
+    let granted = format!("1 granted {owner} ");
+    replica
+        .command(&["SPUBLISH", channel.unwrap(), &granted])
+        .await;
+    eventually("it asks", async || {
+        master.command_calls("evalsha").await > asked
+    })
+    .await;
+    assert!(!waits.is_finished(), "it believes what is not so");
+    held.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Nobody reaches the bus of a node: it knows of no failover, and answers first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_the_others_have_replaced_does_not_decide_where_slots_are() {
+    let cluster = RedisCluster::start_patient().await;
+    let slot = cluster.slot("lock:k").await;
+    let old = cluster.master_of(slot).await;
+    let at = cluster
+        .nodes
+        .iter()
+        .position(|node| node.port() == old.port());
+    let new = &cluster.nodes[3 + at.unwrap()];
+    let is_cut_off = Arc::new(AtomicBool::new(false));
+    let (was, is) = (
+        format!(":{}\r\n", old.port()),
+        format!(":{}\r\n", new.port()),
+    );
+    let of_old = Arc::clone(&is_cut_off);
+    let of_old = rewritten(old.addr(), move |reply| {
+        if !of_old.load(Ordering::Relaxed) {
+            return reply.to_owned();
+        }
+        if reply.starts_with("-MOVED") {
+            return "-CLUSTERDOWN The cluster is down\r\n".to_owned();
+        }
+        let reply = reply.replace(&was, ":?\r\n").replace(&is, &was);
+        reply.replace(":?\r\n", &is)
+    });
+    let mut pairs = vec![format!("{}>{}", old.addr(), of_old.await)];
+    let mut slower = Vec::new();
+    for node in &cluster.nodes {
+        if node.port() != old.port() {
+            let way = Proxy::start(node.addr()).await;
+            way.delay_replies(Duration::from_millis(20));
+            pairs.push(format!("{}>{}", node.addr(), way.addr()));
+            slower.push(way);
+        }
+    }
+    let url = format!("{}?map={}", cluster.url(), pairs.join(","));
+    let client = client(&url).await;
+    client.lock("k").run(async {}).await.unwrap();
+    new.command(&["CLUSTER", "FAILOVER"]).await;
+    cluster.until_failed_over(slot, old).await;
+    is_cut_off.store(true, Ordering::Relaxed);
+    eventually("its locks are there", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
 }

@@ -12,9 +12,6 @@ pub(crate) const KEEPALIVE_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// The pause between two requests for a cluster's map of slots.
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
-/// After keys of a slot were seen moving to another node, messages of the slot are not trusted for
-/// this time.
-pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
 /// After a restart, a server of a quorum does not count for this time. No lease of the quorum is
 /// longer.
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);

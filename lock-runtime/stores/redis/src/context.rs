@@ -20,7 +20,8 @@ pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,
     pub(crate) clock: Clock,
     pub(crate) listener: Weak<dyn Listener>,
-    /// Replicas have to confirm what a message of a server says.
+    /// Replicas have to confirm what a message of a server says; or in a cluster, where a node
+    /// passes messages of its shard on, a former master may have sent it before newer replies.
     pub(crate) messages_are_hints: bool,
     /// Empty for none.
     pub(crate) name: Arc<str>,

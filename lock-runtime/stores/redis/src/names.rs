@@ -315,12 +315,6 @@ impl Prefix {
         let (namespace, _) = channel.split_once(":%freed:").unwrap_or(("", channel));
         Namespace::new(namespace).ok()
     }
-
-    /// The slot of such a channel.
-    pub(crate) fn slot_of_channel(channel: &str) -> Option<u16> {
-        let (_, rest) = channel.split_once('{')?;
-        rest.split_once('}').map(|(tag, _)| slot_of(tag))
-    }
 }
 
 #[cfg(test)]
@@ -346,7 +340,6 @@ mod tests {
                 let own = slot(&lock);
                 assert_eq!(namespace.slot(&key), own);
                 let channel = AsText(namespace.channel_prefix(&key, Some(own))).to_string();
-                assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
                 let latch = namespace.latch(&key, Some(Owner { client, request: 2 }));

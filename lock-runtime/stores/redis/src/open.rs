@@ -63,7 +63,8 @@ pub fn open(
         timeouts,
         clock,
         listener,
-        messages_are_hints: url.replicas.is_some(),
+        messages_are_hints: url.replicas.is_some()
+            || matches!(url.topology, Topology::Cluster { .. }),
         name: Arc::clone(&name),
         namespace: namespace.clone(),
         needs: Needs::Locks(client),

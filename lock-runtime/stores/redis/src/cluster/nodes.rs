@@ -8,10 +8,9 @@ use lock_store::{Failure, Instant, Link, Listener, Mutex, StoreError, StoreError
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::slot_map::{self, SlotMap};
-use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
+use crate::config::CLUSTER_MAP_PAUSE;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::names::Prefix;
 use crate::topology::address::ServerAddress;
 use crate::topology::endpoint::Endpoint;
 use crate::topology::progress::{AnnouncedAddress, AnnouncedBy, ConnectStep};
@@ -44,8 +43,6 @@ struct ClusterState {
     /// Counts the maps.
     version: u64,
     nodes: HashMap<Arc<ServerAddress>, Arc<Connection>>,
-    /// Slots with keys that were seen moving to another node, and when.
-    moving: HashMap<u16, Instant>,
     closed: bool,
 }
 
@@ -175,17 +172,12 @@ impl Cluster {
         if address.port == 0 {
             return Err(self.without_port(address));
         }
-        let (cluster, own) = (Weak::clone(&self.this), Arc::clone(address));
-        let is_sole_granter = move |channel: &[u8]| {
-            let cluster = cluster.upgrade();
-            cluster.is_some_and(|cluster| cluster.is_sole_granter(&own, channel))
-        };
         let announced = self.announcement(&state.map, address);
         let node = supervisor::open(
             Endpoint::Node(client_at(&self.template, address)?, announced),
             self.context.clone(),
             Arc::clone(&self.links),
-            Some(Arc::new(is_sole_granter)),
+            true,
         );
         state.nodes.insert(Arc::clone(address), Arc::clone(&node));
         Ok(node)
@@ -249,31 +241,9 @@ impl Cluster {
         self.owner(slot, by).await
     }
 
-    /// True if no other node can have granted the locks of this channel.
-    fn is_sole_granter(&self, node: &Arc<ServerAddress>, channel: &[u8]) -> bool {
-        let channel = std::str::from_utf8(channel).ok();
-        let Some(slot) = channel.and_then(Prefix::slot_of_channel) else {
-            return false;
-        };
-        let now = self.context.clock.now();
-        let state = self.state.lock();
-        let moves = state.moving.get(&slot);
-        state.map.owner(slot) == Some(node) && moves.is_none_or(|seen| now > *seen + SLOT_MOVES)
-    }
-
-    /// Records that keys of a slot are moving to another node.
-    pub(super) fn note_moving(&self, slot: u16, now: Instant) {
-        self.state.lock().moving.insert(slot, now);
-    }
-
     /// Records a node's reply that a slot has moved. The reply is newer than the map.
     pub(super) fn note_moved(&self, slot: u16, to: &Arc<ServerAddress>) {
-        let mut state = self.state.lock();
-        state.map.set_owner(slot, to);
-        // From now on only the new node's messages count, and they come in the order of its
-        // replies.
-        state.moving.remove(&slot);
-        drop(state);
+        self.state.lock().map.set_owner(slot, to);
         // A slot seldom moves alone.
         self.learn_soon();
     }
@@ -372,9 +342,6 @@ impl Cluster {
     /// Stores a new map. Returns the connections to nodes that have no slots any more.
     fn replace_map(&self, map: SlotMap) -> Vec<Arc<Connection>> {
         let mut state = self.state.lock();
-        if state.map != map {
-            state.moving.clear();
-        }
         state.map = map;
         state.version += 1;
         let ClusterState { map, nodes, .. } = &mut *state;

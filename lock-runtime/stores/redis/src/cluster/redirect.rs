@@ -60,11 +60,10 @@ impl Cluster {
                 }
                 return Ok(answered);
             };
-            let now = clock.now();
             if let (Redirect::TryAgain, true) = (&redirect, request.is_divisible()) {
-                self.note_moving(slot, now);
                 return Ok(answered);
             }
+            let now = clock.now();
             if now + pause >= by {
                 return match redirect {
                     Redirect::TryAgain => Ok(answered),
@@ -76,7 +75,7 @@ impl Cluster {
             }
             pause = (2 * pause).max(REDIRECT_PAUSE);
             asking = matches!(redirect, Redirect::Ask(_));
-            address = self.follow(redirect, slot, by, now).await?;
+            address = self.follow(redirect, slot, by).await?;
         }
     }
 
@@ -86,14 +85,13 @@ impl Cluster {
         redirect: Redirect,
         slot: u16,
         by: Instant,
-        now: Instant,
     ) -> Result<Arc<ServerAddress>, Failure> {
-        match &redirect {
-            Redirect::Moved(to) => self.note_moved(slot, to),
-            _ => self.note_moving(slot, now),
-        }
         match redirect {
-            Redirect::Ask(to) | Redirect::Moved(to) => Ok(to),
+            Redirect::Ask(to) => Ok(to),
+            Redirect::Moved(to) => {
+                self.note_moved(slot, &to);
+                Ok(to)
+            }
             Redirect::Elsewhere => self.next_owner(slot, by).await,
             // Ask the slot's owner in the map: it may have all keys by now, or may still have them.
             Redirect::TryAgain => self.owner(slot, by).await,

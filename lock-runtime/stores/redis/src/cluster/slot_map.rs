@@ -1,6 +1,7 @@
-//! `CLUSTER SLOTS`: the map of a cluster, from the first of its nodes that answers.
+//! `CLUSTER SLOTS`: the map of a cluster, as most of its nodes that answer have it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::{Instant, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
@@ -14,6 +15,9 @@ use crate::topology::address_map::AddressMap;
 use crate::topology::key_slot::SLOTS;
 use crate::transport::connection::Connection;
 use crate::transport::script_or_command::Request;
+
+/// How long the answers of other nodes are awaited after the first, until most report the same.
+const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
 /// What a node says about the others. Addresses are those that lead there from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,13 +77,14 @@ impl SlotMap {
     }
 }
 
-/// Asks all of these nodes at once, on the client's runtime: the caller may have none.
+/// Asks all of these nodes at once, on the client's runtime: the caller may have none. A node that
+/// others can't reach knows of no failover, and may be the first to answer.
 pub(super) async fn ask(
     nodes: Vec<(Arc<ServerAddress>, Arc<Connection>)>,
     by: Instant,
     context: &ClientContext,
 ) -> Result<SlotMap, StoreError> {
-    let mut asked = JoinSet::new();
+    let (mut asked, count) = (JoinSet::new(), nodes.len());
     for (address, node) in nodes {
         let addresses = context.addresses.clone();
         let ask = async move {
@@ -90,9 +95,27 @@ pub(super) async fn ask(
         asked.spawn_on(ask, context.clock.handle());
     }
     let mut failed = Vec::<StoreError>::new();
-    while let Some(answer) = asked.join_next().await {
+    // Each with the number of nodes that report it.
+    let mut maps = Vec::<(SlotMap, usize)>::new();
+    let mut until = None;
+    loop {
+        let answer = match until {
+            None => asked.join_next().await,
+            Some(until) => context.clock.by(until, asked.join_next()).await.flatten(),
+        };
+        let Some(answer) = answer else { break };
         match answer {
-            Ok(Ok(slots)) if slots.owners().next().is_some() => return Ok(slots),
+            Ok(Ok(slots)) if slots.owners().next().is_some() => {
+                until.get_or_insert_with(|| context.clock.now() + OTHERS_WITHIN);
+                let known = maps.iter_mut().find(|(map, _)| map.owners == slots.owners);
+                match known {
+                    Some((_, nodes)) => *nodes += 1,
+                    None => maps.push((slots, 1)),
+                }
+                if maps.iter().any(|(_, nodes)| 2 * nodes > count) {
+                    break;
+                }
+            }
             Ok(Ok(_)) => failed.push(StoreError::new(
                 StoreErrorKind::Loading,
                 "CLUSTERDOWN no node of the cluster has any slots",
@@ -100,6 +123,10 @@ pub(super) async fn ask(
             Ok(Err(error)) => failed.push(error),
             Err(_) => {}
         }
+    }
+    // Of several, the first that was reported.
+    if let Some((map, _)) = maps.into_iter().rev().max_by_key(|(_, nodes)| *nodes) {
+        return Ok(map);
     }
     Err(most_telling(failed).unwrap_or_else(|| {
         let text = "no node of the cluster answers";

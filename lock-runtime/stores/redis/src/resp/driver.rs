@@ -18,6 +18,8 @@ use super::socket::{Duplex, Socket};
 
 /// After this many reads in a row, other tasks have their turn.
 const READS: usize = 16;
+/// More bytes than the system keeps for a connection (6 MiB by default, `tcp_rmem`).
+const KEPT: usize = 8 << 20;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
 
@@ -49,6 +51,7 @@ pub(crate) fn start(
         unsent: Unsent::default(),
         clock: clock.clone(),
         alarm: None,
+        in_a_row: 0,
         events,
     };
     let driver = Driver(clock.handle().spawn(task).abort_handle());
@@ -78,6 +81,8 @@ struct Task {
     clock: Clock,
     /// When the requests are looked at next.
     alarm: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// The bytes that were read since there was nothing to read.
+    in_a_row: usize,
     events: Option<Box<dyn ConnectionEvents>>,
 }
 
@@ -102,9 +107,9 @@ impl Future for Task {
 impl Task {
     fn work(&mut self, cx: &mut Context<'_>) -> Result<(), RedisError> {
         self.write(cx)?;
-        let is_drained = self.read(cx)?;
+        let has_read = self.read(cx)?;
         // What has come is read before anybody's time is over.
-        if is_drained {
+        if has_read {
             self.check_deadlines(cx);
         }
         Ok(())
@@ -167,7 +172,7 @@ impl Task {
         }
     }
 
-    /// Reads what has come. Whether that is all.
+    /// Reads what comes. Whether all is read that had come when it began.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, RedisError> {
         for _ in 0..READS {
             let mut reader = self.shared.reader.lock()?;
@@ -179,18 +184,22 @@ impl Task {
                 Io::Both(stream) => Pin::new(stream).poll_read(cx, &mut room),
             };
             let bytes = match polled? {
-                Poll::Pending => return Ok(true),
+                Poll::Pending => {
+                    self.in_a_row = 0;
+                    return Ok(true);
+                }
                 Poll::Ready(()) => room.filled().len(),
             };
             if bytes == 0 {
                 let text = "the server closed the connection";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text).into());
             }
+            self.in_a_row = self.in_a_row.saturating_add(bytes);
             reader.add(bytes);
             reader.deliver(queue, self.events.as_deref())?;
         }
         cx.waker().wake_by_ref();
-        Ok(false)
+        Ok(self.in_a_row > KEPT)
     }
 
     /// Looks at the requests when it is time to.
@@ -386,6 +395,43 @@ mod tests {
         let error = reply.map(|reply| reply.err().map(|error| error.to_string()));
         assert!(matches!(error, Ok(Some(text)) if text.contains("was closed")));
         assert_eq!(heard.all(), Vec::<String>::new());
+    }
+
+    /// Says the same for ever, and takes everything.
+    struct Endless(&'static [u8]);
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            while room.remaining() >= self.0.len() {
+                room.put_slice(self.0);
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_that_never_end_keep_no_request_beyond_its_time() {
+        let messages = Endless(b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n");
+        let socket = tokio::io::join(messages, tokio::io::sink());
+        let (clock, socket) = (
+            Clock::new(Handle::current()),
+            Socket::Owned(Box::new(socket)),
+        );
+        let (connection, _driver) = start(socket, &clock, TIMEOUT, None);
+        let limits = Limits {
+            by: clock.now() + TIMEOUT,
+            late: clock.now() + TIMEOUT,
+            patience: clock.now() + TIMEOUT,
+            is_repeated: false,
+        };
+        let ping = Command::new("PING");
+        let reply = connection.send(&ping, false, Some(&limits));
+        let reply = timeout(Duration::from_secs(60), reply).await;
+        assert!(reply.is_ok_and(|reply| reply.is_err_and(|error| error.is_timeout())));
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,17 +14,12 @@ use crate::errors;
 use crate::names::Prefix;
 use crate::resp::ConnectionEvents;
 
-/// In a cluster: whether the node of a connection is the only one that can have granted the locks
-/// of a channel. Otherwise a message of one node may be older than a reply of another.
-pub(crate) type IsSoleGranter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
-
 /// What one connection says, for those whom it concerns.
 pub(super) struct PushHandler {
     pub(super) link: Link,
     pub(super) listener: Weak<dyn Listener>,
     pub(super) messages_are_hints: bool,
     pub(super) connection: Weak<Connection>,
-    pub(super) is_sole_granter: Option<IsSoleGranter>,
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) channels: Option<Arc<ClientChannels>>,
     pub(super) foreign: Option<(Arc<ForeignChannels>, Clock)>,
@@ -44,7 +39,7 @@ impl ConnectionEvents for PushHandler {
             return;
         }
         if !Prefix::is_freed(channel) {
-            return self.on_granted(channel, payload);
+            return self.on_granted(payload);
         }
         // Over any connection: it is a hint.
         if let Some(mut ended) = messages::ended(payload) {
@@ -86,13 +81,11 @@ impl PushHandler {
         self.channels.as_ref()?.read(channel, payload)
     }
 
-    fn on_granted(&self, channel: &[u8], payload: &[u8]) {
-        // A message over a connection that was replaced, or from a node that has lost the slot, may
-        // be older than the replies that count now.
+    fn on_granted(&self, payload: &[u8]) {
+        // A message over a connection that was replaced may be older than the replies that count
+        // now.
         let current = self.connection.upgrade();
-        let current = current.is_some_and(|connection| connection.link() == self.link);
-        let believed = || self.is_sole_granter.as_ref().is_none_or(|it| it(channel));
-        if !current || !believed() {
+        if current.is_none_or(|connection| connection.link() != self.link) {
             return;
         }
         if let Some((owner, token)) = messages::granted(payload) {

@@ -20,7 +20,7 @@ use super::connected::Connected;
 use super::connection::{Connection, Report};
 use super::login_renewal::keep_authenticated;
 use super::proof::Proof;
-use super::push::{IsSoleGranter, PushHandler};
+use super::push::PushHandler;
 use super::subscribe::Subscriptions;
 use crate::commands::required_rights::Tried;
 use crate::context::ClientContext;
@@ -50,7 +50,7 @@ pub(crate) fn open(
     endpoint: Endpoint,
     context: ClientContext,
     links: Arc<AtomicU64>,
-    is_sole_granter: Option<IsSoleGranter>,
+    is_node: bool,
 ) -> Arc<Connection> {
     let (report, reports) = mpsc::unbounded_channel();
     let connection = Connection::new(context.clone(), endpoint.name(), links, report);
@@ -61,7 +61,7 @@ pub(crate) fn open(
         endpoint,
         context,
         connection: Arc::downgrade(&connection),
-        is_sole_granter,
+        is_node,
         progress,
         addresses: Addresses::default(),
     };
@@ -74,8 +74,8 @@ struct Supervisor {
     endpoint: Endpoint,
     context: ClientContext,
     connection: Weak<Connection>,
-    /// Only in a cluster.
-    is_sole_granter: Option<IsSoleGranter>,
+    /// Of a cluster.
+    is_node: bool,
     progress: Arc<Progress>,
     /// Those of the server's name.
     addresses: Addresses,
@@ -235,9 +235,9 @@ impl Supervisor {
     /// What the next connection should listen on, if it is little. Of more, and in a cluster, each
     /// request that waits knows best what to listen on, and where.
     fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
-        let channels = match &self.is_sole_granter {
-            None => subscriptions.established(),
-            Some(_) => Vec::new(),
+        let channels = match self.is_node {
+            false => subscriptions.established(),
+            true => Vec::new(),
         };
         // They cost a round trip each, in the time for connecting.
         match channels.len() {
@@ -249,7 +249,7 @@ impl Supervisor {
     /// One attempt to connect, in its time: at one of the server's addresses.
     async fn attempt(&self, channels: &[String]) -> Result<MadeConnection, StoreError> {
         let prepare = || {
-            let subscriptions = Subscriptions::new(&self.context, self.is_sole_granter.is_some());
+            let subscriptions = Subscriptions::new(&self.context, self.is_node);
             let shared = self.connection.upgrade();
             // Each has its own, so that what is said of one that failed concerns no other.
             let link = shared.map_or(Link(0), |shared| shared.next_link());
@@ -258,7 +258,6 @@ impl Supervisor {
                 listener: self.context.listener.clone(),
                 messages_are_hints: self.context.messages_are_hints,
                 connection: self.connection.clone(),
-                is_sole_granter: self.is_sole_granter.clone(),
                 subscriptions: Arc::clone(&subscriptions),
                 channels: self.context.channels.clone(),
                 foreign: {
@@ -315,7 +314,7 @@ impl Supervisor {
             namespace: &self.context.namespace,
             needs: self.context.needs,
             layout: self.context.layout,
-            is_node: self.is_sole_granter.is_some(),
+            is_node: self.is_node,
         }
     }
 
