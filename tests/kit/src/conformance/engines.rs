@@ -17,7 +17,7 @@ pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start()
 /// A PostgreSQL server, and clients with the least rights.
 #[cfg(target_os = "linux")]
 pub const POSTGRES: Engine = Engine::new("postgres", || Box::pin(PostgresServer::under_test()))
-    .at_once(3)
+    .at_once(5)
     .that_can(of_postgres)
     .that_fails();
 /// A PostgreSQL server, and locks in ShedLock's table.
