@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockClient, LockError};
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
 use crate::sessions::behind_a_proxy;
@@ -354,6 +354,82 @@ async fn what_was_made_before_a_refusal_is_undone_as_soon_as_rights_allow_it() {
     .await;
     eventually("it was undone", async || client.stats().undoing == 0).await;
     client.lock("k").run(async {}).await.unwrap();
+}
+
+/// What stays taken would be another node. Its lease ends the hold all the same.
+#[tokio::test]
+async fn a_release_that_may_not_keep_its_key_is_told_and_the_key_is_free_later() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url("")).await;
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let (read, write, delete, administer) = (1, 2, 8, 16);
+    let all_but_create = read | write | delete | administer;
+    let lease = Duration::from_secs(1);
+    for rights in [all_but_create, all_but_create - read] {
+        let lock = client.lock("k").lease(lease).hold_at_least(lease);
+        let guard = lock.acquire().await.unwrap();
+        let children = session.children(&path).await;
+        let child = format!("{path}/{}", children.concat());
+        session.allow_all(&path, rights).await;
+        let refused = guard.release().await.unwrap_err();
+        let LockError::Unavailable { source, .. } = &refused else {
+            panic!("{rights}: {refused:?}")
+        };
+        assert_eq!(source.kind(), StoreErrorKind::Denied, "{refused}");
+        eventually("its lease ends it", async || {
+            session.data(&child).await.is_none()
+        })
+        .await;
+        session.allow_all(&path, 31).await;
+        client.lock("k").run(async {}).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_was_refused_is_repeated_when_rights_allow_it() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url("")).await;
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let keep = Duration::from_secs(3);
+    let lock = client.lock("k").hold_at_least(keep);
+    let guard = lock.acquire().await.unwrap();
+    let held = session.children(&path).await;
+    let all_but_create = 1 | 2 | 8 | 16;
+    session.allow_all(&path, all_but_create).await;
+    let refused = guard.release().await.unwrap_err();
+    assert!(refused.to_string().contains("NoAuth"), "{refused}");
+    session.allow_all(&path, 31).await;
+    eventually("it is released", async || {
+        session.children(&path).await != held
+    })
+    .await;
+    eventually("it is free again", async || {
+        client.lock("k").try_acquire().await.unwrap().is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_downgrade_that_is_refused_leaves_the_hold_as_it_is() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("");
+    let (client, other) = (client(&url).await, client(&url).await);
+    let guard = client.rw_lock("k").write().acquire().await.unwrap();
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let all_but_create = 1 | 2 | 8 | 16;
+    session.allow_all(&path, all_but_create).await;
+    let refused = guard.downgrade().await.unwrap_err();
+    assert!(refused.to_string().contains("NoAuth"), "{refused}");
+    assert!(guard.is_held());
+    session.allow_all(&path, 31).await;
+    let reads = other.rw_lock("k").read();
+    assert!(reads.try_acquire().await.unwrap().is_none());
+    guard.downgrade().await.unwrap();
+    drop(other.rw_lock("k").read().acquire().await.unwrap());
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]

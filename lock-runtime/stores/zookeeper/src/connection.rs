@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::errors::{Fault, code, of_code};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SharedTrust;
-use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
+use crate::wire::{self, MultiPart, NodeRequest, ReplyHeader, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
@@ -38,6 +38,11 @@ impl NodeReply {
     pub(crate) fn read<T>(&self, read: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let body = self.0.get(wire::HEADER..).unwrap_or_default();
         read(body).ok_or(Fault::Unreadable)
+    }
+
+    /// What a transaction has done. A refusal is that of its part that was refused.
+    pub(crate) fn parts(&self) -> Result<Vec<MultiPart>, Fault> {
+        self.read(wire::parts)?.map_err(Fault::Refused)
     }
 }
 
