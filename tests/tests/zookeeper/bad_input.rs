@@ -258,7 +258,10 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     session.create(&data, b"somebody's").await;
     session.create(&child, b"").await;
     session.create(&format!("{child}/somebodys"), b"x").await;
-    for key in ["data", "child"] {
+    session
+        .create_ephemeral(&format!("{chroot}/lock/session"))
+        .await;
+    for key in ["data", "child", "session"] {
         for error in [
             client.lock(key).try_acquire().await.map(drop).unwrap_err(),
             client.lock(key).acquire().await.map(drop).unwrap_err(),

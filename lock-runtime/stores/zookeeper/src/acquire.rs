@@ -196,8 +196,6 @@ impl ZooKeeperEngine {
                     return Ok((path, Some(stat.czxid), listing));
                 }
                 Err(Fault::Refused(code::NO_NODE)) if is_there => {}
-                // The node is another program's, which ends with that.
-                Err(Fault::Refused(code::EPHEMERAL_PARENT)) => break,
                 Err(fault) => return Err(fault),
             }
         }
