@@ -7,7 +7,7 @@ use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
 use crate::sessions::behind_a_proxy;
-use crate::{LONG, classpath, client};
+use crate::{LONG, builder, classpath, client};
 
 async fn refused(url: &str) -> LockError {
     let builder = LockClient::builder().url(url);
@@ -283,6 +283,24 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     );
     assert_eq!(session.children(&data).await.len(), 0);
     assert_eq!(session.children(&child).await, ["somebodys"]);
+}
+
+/// A server closes the connection of whoever sends it more, without a word.
+#[tokio::test]
+async fn more_keys_than_a_server_reads_at_once_are_refused_and_cost_no_connection() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let builder = builder(&servers.url_at(&[proxy.addr().port()], ""));
+    let client = builder.command_timeout(LONG).connect().await.unwrap();
+    client.lock("first").run(async {}).await.unwrap();
+    let connections = proxy.connections();
+    let keys = |count: usize| (0..count).map(|key| format!("{key}{}", "ä".repeat(250)));
+    let refused = client.multi_lock(keys(700)).acquire().await.map(drop);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("lock fewer keys at once"), "{refused}");
+    assert_eq!(proxy.connections(), connections);
+    assert_eq!(client.stats().undoing, 0);
+    drop(client.multi_lock(keys(500)).acquire().await.unwrap());
+    assert_eq!(proxy.connections(), connections);
 }
 
 /// The server makes a child, and nobody hears of it. Asked again, the store finds the conflict.

@@ -24,6 +24,9 @@ pub(crate) mod code {
     pub(crate) const QUOTA: i32 = -125;
     pub(crate) const THROTTLED: i32 = -127;
 
+    /// No server's: the request was not sent.
+    pub(crate) const TOO_LONG: i32 = 1;
+
     /// What a server says before it carries a request out. After that, whatever goes wrong has
     /// another number, such as `MarshallingError`, and what was made stays.
     const BEFOREHAND: [i32; 11] = [
@@ -93,6 +96,12 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
             Some(ROOM),
         ),
         code::THROTTLED => (Loading, "it is overloaded", None),
+        code::TOO_LONG => (
+            Refused,
+            "one transaction for all of these keys is longer than its `jute.maxbuffer`, 1 MB by \
+             default",
+            Some("lock fewer keys at once, or shorter ones"),
+        ),
         code => {
             let text = format!("{server}: it refuses the request with error {code}");
             let error = StoreError::new(Refused, text);

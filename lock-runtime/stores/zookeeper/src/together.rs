@@ -110,7 +110,11 @@ impl ZooKeeperEngine {
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
-            let made = progress.send(live, wire::multi(&creates))?;
+            let creates = wire::multi(&creates);
+            if creates.is_too_long() {
+                return Err(Fault::Refused(code::TOO_LONG));
+            }
+            let made = progress.send(live, creates)?;
             let listings = self.list_all(live, wishes).await;
             let parts = match made.parts().await {
                 Err(Fault::Refused(code::NO_NODE)) => continue,

@@ -67,6 +67,18 @@ pub(crate) struct NodeRequest {
     pub(crate) body: Vec<u8>,
 }
 
+/// The servers' `jute.maxbuffer`, unless it was raised. They close the connection of whoever sends
+/// a longer message, without an answer.
+const LONGEST: usize = 0xfffff;
+/// Of a request, before its body.
+const HEADER_SENT: usize = 8;
+
+impl NodeRequest {
+    pub(crate) fn is_too_long(&self) -> bool {
+        HEADER_SENT + self.body.len() > LONGEST
+    }
+}
+
 /// Events that are sent once, for requests that asked for it.
 pub(crate) const EVENT: i32 = -1;
 pub(crate) const AUTH: i32 = -4;
