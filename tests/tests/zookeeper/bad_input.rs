@@ -483,6 +483,22 @@ async fn health_tells_of_a_session_that_is_shorter_than_asked_and_of_no_other() 
     }
 }
 
+/// It could not be trusted until the next heartbeat.
+#[tokio::test]
+async fn a_session_that_is_granted_for_less_than_three_ticks_is_refused() {
+    let servers = ZooKeeperEnsemble::one().await;
+    servers.kill_member(0);
+    servers.limit_sessions(0, Duration::from_millis(1_100));
+    servers.restart_member(0).await;
+    let error = refused(&servers.url("?tick=500ms")).await;
+    let text = error.to_string();
+    assert!(
+        text.contains("a session of 1.1s") && text.contains("`maxSessionTimeout`"),
+        "{text}"
+    );
+    client(&servers.url("")).await;
+}
+
 #[tokio::test]
 async fn a_tick_that_is_shorter_than_that_of_the_servers_is_told_and_no_other() {
     let servers = ZooKeeperEnsemble::one().await;

@@ -1,5 +1,7 @@
 //! What ZooKeeper's errors mean to a client.
 
+use std::time::Duration;
+
 use lock_store::StoreError;
 use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
 use lock_store::ordered::{OperationFault, gone};
@@ -128,6 +130,18 @@ pub(crate) fn not_serving(server: &str, is_plain: bool) -> StoreError {
         )
         .advise(CUT_OFF_OR_TLS),
     }
+}
+
+/// The server grants no session that is long enough for the URL's `tick`.
+pub(crate) fn too_short(granted: Duration, server: &str) -> StoreError {
+    let text = format!(
+        "{server}: it grants a session of {granted:?}, which is shorter than three ticks (`tick` \
+         in the URL)"
+    );
+    StoreError::new(Misconfigured, text).advise(
+        "raise `maxSessionTimeout` of all servers, or write their `tickTime` for `tick`, if that \
+         is less",
+    )
 }
 
 /// Whether a server has done so.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
-use crate::errors::is_not_serving;
+use crate::errors::{is_not_serving, too_short};
 use crate::own_children::OwnChildren;
 use crate::trust::{SessionTrust, SharedTrust};
 use crate::wire;
@@ -88,6 +88,13 @@ impl Session {
                 }
                 failures += 1;
                 let error = gone(&dialed.server, "it gives no session");
+                self.connecting.fail(failures, error).await;
+                continue;
+            }
+            let granted = dialed.connected.timeout;
+            if self.dialer.settings.is_too_short(granted) {
+                failures += 1;
+                let error = too_short(granted, &dialed.server);
                 self.connecting.fail(failures, error).await;
                 continue;
             }
