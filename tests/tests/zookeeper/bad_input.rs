@@ -355,6 +355,24 @@ async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_i
     }
 }
 
+#[tokio::test]
+async fn a_server_that_serves_only_who_has_logged_in_is_told() {
+    let servers = ZooKeeperEnsemble::one().await;
+    servers.kill_member(0);
+    let enforced = "enforce.auth.enabled=true\nenforce.auth.schemes=digest";
+    servers.configure(0, enforced);
+    servers.restart_member(0).await;
+    let url = servers.url("");
+    let LockError::Unavailable { source, .. } = refused(&url).await else {
+        panic!("it is the user's fault, and not the URL's")
+    };
+    assert_eq!(source.kind(), StoreErrorKind::Denied, "{source}");
+    let text = source.to_string();
+    assert!(text.contains("give the URL a user"), "{text}");
+    let as_user = url.replace("zookeeper://", "zookeeper://app:word@");
+    client(&as_user).await.lock("k").run(async {}).await.unwrap();
+}
+
 /// The child is there, and the list of all children is refused.
 #[tokio::test]
 async fn what_was_made_before_a_refusal_is_undone_as_soon_as_rights_allow_it() {

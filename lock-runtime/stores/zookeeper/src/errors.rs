@@ -23,6 +23,7 @@ pub(crate) mod code {
     pub(crate) const AUTH_FAILED: i32 = -115;
     pub(crate) const MOVED: i32 = -118;
     pub(crate) const NOT_READ_ONLY: i32 = -119;
+    pub(crate) const NO_LOGIN: i32 = -124;
     pub(crate) const QUOTA: i32 = -125;
     pub(crate) const THROTTLED: i32 = -127;
 
@@ -55,6 +56,8 @@ pub(crate) mod code {
 const RIGHTS: &str = "allow this user to create, read, write and delete below the chroot of the \
                       URL (`setAcl`), or give the URL the user who may";
 const LOGIN: &str = "check user and password in the URL, and the servers' authentication providers";
+const NOBODY: &str = "give the URL a user, and let the servers' `enforce.auth.schemes` have `digest`: \
+                      SASL is not available";
 const CHROOT: &str = "create it, with `LockClient::migrate()` or `zkCli.sh create`, or correct the \
                       path at the end of the URL";
 const VERSION: &str = "use ZooKeeper 3.5 or later on all servers: older ones have no containers";
@@ -76,6 +79,11 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
             Denied,
             "user or password are wrong (AuthFailed)",
             Some(LOGIN),
+        ),
+        code::NO_LOGIN => (
+            Denied,
+            "it serves only who has logged in (SessionClosedRequireSaslAuth)",
+            Some(NOBODY),
         ),
         code::NO_NODE => (
             Misconfigured,
