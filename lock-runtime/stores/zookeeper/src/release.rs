@@ -60,7 +60,7 @@ impl EngineHolds for ZooKeeperEngine {
         let live = on.live;
         let node = self.node(&request.claim.key);
         let (owner, permits) = (request.claim.owner, request.claim.permits);
-        let listing = self.list_all_done(live, &node).await?;
+        let listing = self.list_written(live, &node).await?;
         // Each attempt may have made one.
         let mut ended = false;
         for child in listing.claimed(owner, permits) {
@@ -225,11 +225,20 @@ impl ZooKeeperEngine {
         Ok(ended)
     }
 
+    /// All that this client has made, also over other servers. A leader that was replaced answers a
+    /// `sync` by itself; behind a write, the listing is that of no such leader.
+    async fn list_written(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let written = live.send(wire::empty_write());
+        let listing = self.list(live, node).await;
+        written.reply().await?;
+        listing
+    }
+
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
     async fn release_unknown(&self, on: &Attempt<'_, Self>, request: &Release) -> Carried<bool> {
         let &Attempt { live, progress: _ } = on;
         let node = self.node(&request.claim.key);
-        let listing = self.list_all_done(live, &node).await?;
+        let listing = self.list_written(live, &node).await?;
         let known = {
             let mut requests = self.own.lock();
             let own = requests.get(&node, request.claim.owner);
