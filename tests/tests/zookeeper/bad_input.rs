@@ -299,7 +299,8 @@ async fn more_keys_than_a_server_reads_at_once_are_refused_and_cost_no_connectio
     assert!(refused.contains("lock fewer keys at once"), "{refused}");
     assert_eq!(proxy.connections(), connections);
     assert_eq!(client.stats().undoing, 0);
-    drop(client.multi_lock(keys(500)).acquire().await.unwrap());
+    let guard = client.multi_lock(keys(500)).acquire().await.unwrap();
+    guard.release().await.unwrap();
     assert_eq!(proxy.connections(), connections);
 }
 
@@ -370,7 +371,12 @@ async fn a_server_that_serves_only_who_has_logged_in_is_told() {
     let text = source.to_string();
     assert!(text.contains("give the URL a user"), "{text}");
     let as_user = url.replace("zookeeper://", "zookeeper://app:word@");
-    client(&as_user).await.lock("k").run(async {}).await.unwrap();
+    client(&as_user)
+        .await
+        .lock("k")
+        .run(async {})
+        .await
+        .unwrap();
 }
 
 /// The child is there, and the list of all children is refused.

@@ -102,7 +102,12 @@ async fn an_undo_lets_a_majority_write_before_it_looks() {
     let servers = ZooKeeperEnsemble::one().await;
     let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
     let proxy = Proxy::start_zookeeper(address).await;
-    let _held = client(&servers.url("")).await.lock("k").acquire().await.unwrap();
+    let _held = client(&servers.url(""))
+        .await
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap();
     let url = servers.url_at(&[proxy.addr().port()], "?session=60s");
     let waiter = tokio::spawn(client(&url).await.lock("k").acquire());
     eventually("it waits", async || children(&servers, "k").await == 2).await;
