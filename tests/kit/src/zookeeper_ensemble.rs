@@ -391,11 +391,21 @@ impl ZooKeeperEnsemble {
     /// # Panics
     /// If its configuration can't be written.
     pub fn limit_sessions(&self, number: usize, longest: Duration) {
+        self.configure(
+            number,
+            &format!("maxSessionTimeout={}", longest.as_millis()),
+        );
+    }
+
+    /// From its next start, this member has these lines in its configuration as well.
+    ///
+    /// # Panics
+    /// If its configuration can't be written.
+    pub fn configure(&self, number: usize, more: &str) {
         let path = self.members[number].configuration();
         let before = fs::read_to_string(&path).expect("its configuration");
         // The last line counts.
-        let text = format!("{before}\nmaxSessionTimeout={}\n", longest.as_millis());
-        fs::write(path, text).expect("its configuration");
+        fs::write(path, format!("{before}\n{more}\n")).expect("its configuration");
     }
 
     /// SIGSTOP for one member.

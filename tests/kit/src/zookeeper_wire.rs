@@ -69,6 +69,12 @@ impl ZooKeeperRequests {
 const NO_NODE: i32 = -101;
 const NODE_EXISTS: i32 = -110;
 
+/// The kinds of nodes.
+const STAYS: i32 = 0;
+const EPHEMERAL: i32 = 1;
+
+const ALL_FOR_ALL: (i32, &str, &str) = (31, "world", "anyone");
+
 /// So many requests and replies fit into the buffers between.
 const AT_ONCE: usize = 200;
 
@@ -167,8 +173,17 @@ impl ZooKeeperSession {
     /// # Panics
     /// If it can't.
     pub async fn create(&mut self, path: &str, data: &[u8]) {
-        let error = self.create_with(path, data, (31, "world", "anyone")).await;
+        let error = self.create_with(path, data, ALL_FOR_ALL, STAYS).await;
         assert!(matches!(error, 0 | NODE_EXISTS), "{path}: {error}");
+    }
+
+    /// Makes a node without data that ends with this session.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn create_ephemeral(&mut self, path: &str) {
+        let error = self.create_with(path, b"", ALL_FOR_ALL, EPHEMERAL).await;
+        assert_eq!(error, 0, "{path}");
     }
 
     /// Makes a node without data that stays. This session's user may create, read, write and
@@ -177,7 +192,7 @@ impl ZooKeeperSession {
     /// # Panics
     /// If the server does not answer.
     pub async fn create_own(&mut self, path: &str) -> i32 {
-        self.create_with(path, b"", (15, "auth", "")).await
+        self.create_with(path, b"", (15, "auth", ""), STAYS).await
     }
 
     /// Makes a node without data that stays, at which all may do no more than these `rights`: 1 to
@@ -187,7 +202,7 @@ impl ZooKeeperSession {
     /// If it can't.
     pub async fn create_for_all(&mut self, path: &str, rights: i32) {
         let error = self
-            .create_with(path, b"", (rights, "world", "anyone"))
+            .create_with(path, b"", (rights, "world", "anyone"), STAYS)
             .await;
         assert_eq!(error, 0, "{path}");
     }
@@ -205,12 +220,18 @@ impl ZooKeeperSession {
         assert_eq!(error, 0, "{path}");
     }
 
-    async fn create_with(&mut self, path: &str, data: &[u8], acl: (i32, &str, &str)) -> i32 {
+    async fn create_with(
+        &mut self,
+        path: &str,
+        data: &[u8],
+        acl: (i32, &str, &str),
+        kind: i32,
+    ) -> i32 {
         let mut body = Vec::new();
         text(&mut body, path.as_bytes());
         text(&mut body, data);
         put_acl(&mut body, acl);
-        body.extend(0_i32.to_be_bytes());
+        body.extend(kind.to_be_bytes());
         self.ask(1, &body).await.expect("it answers").0
     }
 

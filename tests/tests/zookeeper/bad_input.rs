@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockClient, LockError};
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_testkit::{Port, Proxy, ZooKeeperEnsemble, ZooKeeperSession, eventually};
 
 use crate::sessions::behind_a_proxy;
-use crate::{LONG, classpath, client};
+use crate::{LONG, builder, classpath, client};
 
 async fn refused(url: &str) -> LockError {
     let builder = LockClient::builder().url(url);
@@ -258,7 +258,10 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     session.create(&data, b"somebody's").await;
     session.create(&child, b"").await;
     session.create(&format!("{child}/somebodys"), b"x").await;
-    for key in ["data", "child"] {
+    session
+        .create_ephemeral(&format!("{chroot}/lock/session"))
+        .await;
+    for key in ["data", "child", "session"] {
         for error in [
             client.lock(key).try_acquire().await.map(drop).unwrap_err(),
             client.lock(key).acquire().await.map(drop).unwrap_err(),
@@ -280,6 +283,25 @@ async fn nodes_of_others_are_a_conflict_and_stay_as_they_are() {
     );
     assert_eq!(session.children(&data).await.len(), 0);
     assert_eq!(session.children(&child).await, ["somebodys"]);
+}
+
+/// A server closes the connection of whoever sends it more, without a word.
+#[tokio::test]
+async fn more_keys_than_a_server_reads_at_once_are_refused_and_cost_no_connection() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let builder = builder(&servers.url_at(&[proxy.addr().port()], ""));
+    let client = builder.command_timeout(LONG).connect().await.unwrap();
+    client.lock("first").run(async {}).await.unwrap();
+    let connections = proxy.connections();
+    let keys = |count: usize| (0..count).map(|key| format!("{key}{}", "ä".repeat(250)));
+    let refused = client.multi_lock(keys(700)).acquire().await.map(drop);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("lock fewer keys at once"), "{refused}");
+    assert_eq!(proxy.connections(), connections);
+    assert_eq!(client.stats().undoing, 0);
+    let guard = client.multi_lock(keys(500)).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    assert_eq!(proxy.connections(), connections);
 }
 
 /// The server makes a child, and nobody hears of it. Asked again, the store finds the conflict.
@@ -334,6 +356,29 @@ async fn a_namespace_of_another_program_is_a_conflict_by_its_name_and_stays_as_i
     }
 }
 
+#[tokio::test]
+async fn a_server_that_serves_only_who_has_logged_in_is_told() {
+    let servers = ZooKeeperEnsemble::one().await;
+    servers.kill_member(0);
+    let enforced = "enforce.auth.enabled=true\nenforce.auth.schemes=digest";
+    servers.configure(0, enforced);
+    servers.restart_member(0).await;
+    let url = servers.url("");
+    let LockError::Unavailable { source, .. } = refused(&url).await else {
+        panic!("it is the user's fault, and not the URL's")
+    };
+    assert_eq!(source.kind(), StoreErrorKind::Denied, "{source}");
+    let text = source.to_string();
+    assert!(text.contains("give the URL a user"), "{text}");
+    let as_user = url.replace("zookeeper://", "zookeeper://app:word@");
+    client(&as_user)
+        .await
+        .lock("k")
+        .run(async {})
+        .await
+        .unwrap();
+}
+
 /// The child is there, and the list of all children is refused.
 #[tokio::test]
 async fn what_was_made_before_a_refusal_is_undone_as_soon_as_rights_allow_it() {
@@ -354,6 +399,82 @@ async fn what_was_made_before_a_refusal_is_undone_as_soon_as_rights_allow_it() {
     .await;
     eventually("it was undone", async || client.stats().undoing == 0).await;
     client.lock("k").run(async {}).await.unwrap();
+}
+
+/// What stays taken would be another node. Its lease ends the hold all the same.
+#[tokio::test]
+async fn a_release_that_may_not_keep_its_key_is_told_and_the_key_is_free_later() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url("")).await;
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let (read, write, delete, administer) = (1, 2, 8, 16);
+    let all_but_create = read | write | delete | administer;
+    let lease = Duration::from_secs(1);
+    for rights in [all_but_create, all_but_create - read] {
+        let lock = client.lock("k").lease(lease).hold_at_least(lease);
+        let guard = lock.acquire().await.unwrap();
+        let children = session.children(&path).await;
+        let child = format!("{path}/{}", children.concat());
+        session.allow_all(&path, rights).await;
+        let refused = guard.release().await.unwrap_err();
+        let LockError::Unavailable { source, .. } = &refused else {
+            panic!("{rights}: {refused:?}")
+        };
+        assert_eq!(source.kind(), StoreErrorKind::Denied, "{refused}");
+        eventually("its lease ends it", async || {
+            session.data(&child).await.is_none()
+        })
+        .await;
+        session.allow_all(&path, 31).await;
+        client.lock("k").run(async {}).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_was_refused_is_repeated_when_rights_allow_it() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let client = client(&servers.url("")).await;
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let keep = Duration::from_secs(3);
+    let lock = client.lock("k").hold_at_least(keep);
+    let guard = lock.acquire().await.unwrap();
+    let held = session.children(&path).await;
+    let all_but_create = 1 | 2 | 8 | 16;
+    session.allow_all(&path, all_but_create).await;
+    let refused = guard.release().await.unwrap_err();
+    assert!(refused.to_string().contains("NoAuth"), "{refused}");
+    session.allow_all(&path, 31).await;
+    eventually("it is released", async || {
+        session.children(&path).await != held
+    })
+    .await;
+    eventually("it is free again", async || {
+        client.lock("k").try_acquire().await.unwrap().is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_downgrade_that_is_refused_leaves_the_hold_as_it_is() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let url = servers.url("");
+    let (client, other) = (client(&url).await, client(&url).await);
+    let guard = client.rw_lock("k").write().acquire().await.unwrap();
+    let path = format!("{}/lock/k", servers.chroot());
+    let mut session = servers.session().await;
+    let all_but_create = 1 | 2 | 8 | 16;
+    session.allow_all(&path, all_but_create).await;
+    let refused = guard.downgrade().await.unwrap_err();
+    assert!(refused.to_string().contains("NoAuth"), "{refused}");
+    assert!(guard.is_held());
+    session.allow_all(&path, 31).await;
+    let reads = other.rw_lock("k").read();
+    assert!(reads.try_acquire().await.unwrap().is_none());
+    guard.downgrade().await.unwrap();
+    drop(other.rw_lock("k").read().acquire().await.unwrap());
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]
@@ -384,6 +505,22 @@ async fn health_tells_of_a_session_that_is_shorter_than_asked_and_of_no_other() 
         let tells = findings.any(|finding| finding.to_string().contains("lasts 120s at most"));
         assert_eq!(tells, is_told, "{asked}: {health:?}");
     }
+}
+
+/// It could not be trusted until the next heartbeat.
+#[tokio::test]
+async fn a_session_that_is_granted_for_less_than_three_ticks_is_refused() {
+    let servers = ZooKeeperEnsemble::one().await;
+    servers.kill_member(0);
+    servers.limit_sessions(0, Duration::from_millis(1_100));
+    servers.restart_member(0).await;
+    let error = refused(&servers.url("?tick=500ms")).await;
+    let text = error.to_string();
+    assert!(
+        text.contains("a session of 1.1s") && text.contains("`maxSessionTimeout`"),
+        "{text}"
+    );
+    client(&servers.url("")).await;
 }
 
 #[tokio::test]

@@ -96,6 +96,28 @@ async fn a_heartbeat_makes_servers_write_only_while_its_client_holds_or_waits() 
     assert!(proxy.requests_named("BEAT") <= before + 1);
 }
 
+/// A leader that was replaced may answer a `sync` by itself.
+#[tokio::test]
+async fn an_undo_lets_a_majority_write_before_it_looks() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_zookeeper(address).await;
+    let _held = client(&servers.url(""))
+        .await
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap();
+    let url = servers.url_at(&[proxy.addr().port()], "?session=60s");
+    let waiter = tokio::spawn(client(&url).await.lock("k").acquire());
+    eventually("it waits", async || children(&servers, "k").await == 2).await;
+    // The next heartbeat is two seconds away.
+    let before = proxy.requests_named("BEAT");
+    waiter.abort();
+    eventually("it is undone", async || children(&servers, "k").await == 1).await;
+    assert!(proxy.requests_named("BEAT") > before);
+}
+
 #[tokio::test]
 async fn who_waits_hears_of_a_release_within_milliseconds() {
     let servers = ZooKeeperEnsemble::one().await;

@@ -359,6 +359,27 @@ async fn a_connection_that_is_cut_again_and_again_costs_no_hold_and_leaves_nothi
     .await;
 }
 
+/// As behind a load balancer that lets nobody stay.
+#[tokio::test]
+async fn connections_that_end_at_once_again_and_again_are_made_at_intervals() {
+    let (servers, proxy) = behind_a_proxy().await;
+    let client = client(&servers.url_at(&[proxy.addr().port()], OPTIONS)).await;
+    client.lock("k").run(async {}).await.unwrap();
+    proxy.cut();
+    client.lock("k").run(async {}).await.unwrap();
+    let before = proxy.connections();
+    let until = Instant::now() + Duration::from_secs(4);
+    proxy.cut();
+    while Instant::now() < until {
+        // Each begins with one.
+        proxy.cut_after_next("BEAT");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let made = proxy.connections() - before;
+    assert!((3..12).contains(&made), "{made} in four seconds");
+    client.lock("k").run(async {}).await.unwrap();
+}
+
 #[tokio::test]
 async fn what_is_kept_after_a_release_ends_in_time_although_its_client_is_gone() {
     let servers = ZooKeeperEnsemble::one().await;

@@ -149,14 +149,20 @@ impl ZooKeeperEngine {
                 let both = wire::multi(&[wire::delete(&path), create.clone()]);
                 let made = progress.send(live, both)?;
                 let listed = live.send(wire::children(&node.path, false));
-                match made.parts().await?.pop() {
-                    Some(wire::MultiPart::Created(path)) => {
+                match made.parts().await {
+                    Ok(mut parts) => {
+                        let Some(wire::MultiPart::Created(path)) = parts.pop() else {
+                            return Err(Fault::Unreadable);
+                        };
                         self.own.lock().forget(node, &before);
                         let listing = self.listing(node, listed.reply().await.map(Some))?;
                         (path, None, listing)
                     }
                     // It had ended.
-                    _ => self.create_alone(on, node, create).await?,
+                    Err(Fault::Refused(code::NO_NODE)) => {
+                        self.create_alone(on, node, create).await?
+                    }
+                    Err(fault) => return Err(fault),
                 }
             }
         };
@@ -190,8 +196,6 @@ impl ZooKeeperEngine {
                     return Ok((path, Some(stat.czxid), listing));
                 }
                 Err(Fault::Refused(code::NO_NODE)) if is_there => {}
-                // The node is another program's, which ends with that.
-                Err(Fault::Refused(code::EPHEMERAL_PARENT)) => break,
                 Err(fault) => return Err(fault),
             }
         }

@@ -5,6 +5,7 @@
 //! a request was sent, and over which connection its answer came.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_store::ordered::{LiveConnection, gone, silent};
@@ -15,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::errors::{Fault, code, of_code};
 use crate::transport::{ReadHalf, WriteHalf};
 use crate::trust::SharedTrust;
-use crate::wire::{self, NodeRequest, ReplyHeader, Stat};
+use crate::wire::{self, MultiPart, NodeRequest, ReplyHeader, Stat};
 
 /// A longer message is none of ZooKeeper's, whose limit is 1 MB unless it was raised.
 const LONGEST: usize = 64 << 20;
@@ -26,9 +27,6 @@ const BEATS: u32 = 10;
 /// The longest pause between them, so that a server is missed soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Why a connection ends at a server before 3.5. Users read the error of its refusal instead.
-const OLDER: &str = "it does not know a request of ZooKeeper 3.5";
-
 /// A reply without an error.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeReply(Vec<u8>);
@@ -38,6 +36,11 @@ impl NodeReply {
     pub(crate) fn read<T>(&self, read: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let body = self.0.get(wire::HEADER..).unwrap_or_default();
         read(body).ok_or(Fault::Unreadable)
+    }
+
+    /// What a transaction has done. A refusal is that of its part that was refused.
+    pub(crate) fn parts(&self) -> Result<Vec<MultiPart>, Fault> {
+        self.read(wire::parts)?.map_err(Fault::Refused)
     }
 }
 
@@ -63,6 +66,8 @@ pub(crate) struct Live {
     /// As this server has granted it.
     pub(crate) timeout: Duration,
     pub(crate) trust: SharedTrust,
+    /// Something was written for somebody.
+    pub(crate) has_written: AtomicBool,
 }
 
 /// A request that was sent. It is carried out after those that were sent before, whether or not
@@ -89,6 +94,11 @@ impl Live {
             reply,
             server: self.server.clone(),
         }
+    }
+
+    /// Whether it has carried out what somebody asked for, or has lasted for a heartbeat by now.
+    pub(crate) fn was_of_use(&self, now: Instant) -> bool {
+        self.has_written.load(Ordering::Relaxed) || now >= self.since + self.pause()
     }
 
     /// The time between two heartbeats.
@@ -268,35 +278,34 @@ impl<'c> Connection<'c> {
                 Some(Err(error)) => return gone(&self.live.server, &error.to_string()),
                 Some(Ok(message)) => message,
             };
-            match self.on_message(message) {
-                Ok(()) => {}
-                Err(OLDER) => return of_code(code::UNIMPLEMENTED, &self.live.server),
-                Err(why) => return gone(&self.live.server, why),
+            if let Err(error) = self.on_message(message) {
+                return error;
             }
         }
     }
 
-    fn on_message(&self, message: Vec<u8>) -> Result<(), &'static str> {
-        const STRANGE: &str = "it does not speak ZooKeeper's protocol";
+    fn on_message(&self, message: Vec<u8>) -> Result<(), StoreError> {
+        let server = &self.live.server;
+        let strange = || gone(server, "it does not speak ZooKeeper's protocol");
         let ReplyHeader {
             number,
             zxid,
             error,
-        } = wire::header(&message).ok_or(STRANGE)?;
+        } = wire::header(&message).ok_or_else(strange)?;
         if number == wire::EVENT {
             let body = message.get(wire::HEADER..).unwrap_or_default();
-            let path = wire::event(body).ok_or(STRANGE)?;
+            let path = wire::event(body).ok_or_else(strange)?;
             // One without a path is about the session.
             if !path.is_empty() {
                 (self.on_event)(path);
             }
             return Ok(());
         }
-        if error == code::UNIMPLEMENTED {
+        if matches!(error, code::UNIMPLEMENTED | code::NO_LOGIN) {
             // Before it answers what came earlier, and then it closes the connection: what is
             // pending would be asked again in vain, and cut off by the next request of this kind.
             self.answer_all(&Fault::Refused(error));
-            return Err(OLDER);
+            return Err(of_code(error, server));
         }
         if zxid > 0 {
             (self.on_zxid)(zxid);
@@ -308,20 +317,26 @@ impl<'c> Connection<'c> {
             is_write,
             replied,
             ..
-        } = pending.ok_or(STRANGE)?;
+        } = pending.ok_or_else(strange)?;
         match error {
             0 => {
                 let mut trust = self.live.trust.lock();
                 if is_write {
                     trust.prove(sent);
+                    if replied.is_some() {
+                        self.live.has_written.store(true, Ordering::Relaxed);
+                    }
                 }
                 trust.answer(sent, self.clock.now());
             }
             // What is pending fails with the connection, this as well.
             code::EXPIRED | code::MOVED => {
-                let error = gone(&self.live.server, "the session is over, or is elsewhere");
+                let error = gone(server, "the session is over, or is elsewhere");
                 replied.map(|replied| replied.send(Err(Fault::Lost(error))));
-                return Err("the session is over, or was taken over by another server");
+                return Err(gone(
+                    server,
+                    "the session is over, or was taken over by another server",
+                ));
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use lock_store::{
 };
 
 use crate::connection::Live;
-use crate::errors::of_code;
+use crate::errors::{Fault, code, of_code};
 use crate::names::{self, Child, NodeLayout};
 use crate::own_children::OwnDetails;
 use crate::progress::AttemptsProgress;
@@ -53,7 +53,11 @@ impl OrderedEngine for ZooKeeperEngine {
     }
 
     async fn acquire(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Acquired> {
-        self.acquire(on, request).await
+        match self.acquire(on, request).await {
+            // The key's node is another program's, and ends with that.
+            Err(Fault::Refused(code::EPHEMERAL_PARENT)) => Ok(Acquired::Conflict),
+            acquired => acquired,
+        }
     }
 
     async fn acquire_all(

@@ -1,5 +1,7 @@
 //! What ZooKeeper's errors mean to a client.
 
+use std::time::Duration;
+
 use lock_store::StoreError;
 use lock_store::StoreErrorKind::{Denied, Loading, Misconfigured, OutOfMemory, ReadOnly, Refused};
 use lock_store::ordered::{OperationFault, gone};
@@ -21,8 +23,12 @@ pub(crate) mod code {
     pub(crate) const AUTH_FAILED: i32 = -115;
     pub(crate) const MOVED: i32 = -118;
     pub(crate) const NOT_READ_ONLY: i32 = -119;
+    pub(crate) const NO_LOGIN: i32 = -124;
     pub(crate) const QUOTA: i32 = -125;
     pub(crate) const THROTTLED: i32 = -127;
+
+    /// No server's: the request was not sent.
+    pub(crate) const TOO_LONG: i32 = 1;
 
     /// What a server says before it carries a request out. After that, whatever goes wrong has
     /// another number, such as `MarshallingError`, and what was made stays.
@@ -50,6 +56,8 @@ pub(crate) mod code {
 const RIGHTS: &str = "allow this user to create, read, write and delete below the chroot of the \
                       URL (`setAcl`), or give the URL the user who may";
 const LOGIN: &str = "check user and password in the URL, and the servers' authentication providers";
+const NOBODY: &str = "give the URL a user, and let the servers' `enforce.auth.schemes` have `digest`: \
+                      SASL is not available";
 const CHROOT: &str = "create it, with `LockClient::migrate()` or `zkCli.sh create`, or correct the \
                       path at the end of the URL";
 const VERSION: &str = "use ZooKeeper 3.5 or later on all servers: older ones have no containers";
@@ -72,6 +80,11 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
             "user or password are wrong (AuthFailed)",
             Some(LOGIN),
         ),
+        code::NO_LOGIN => (
+            Denied,
+            "it serves only who has logged in (SessionClosedRequireSaslAuth)",
+            Some(NOBODY),
+        ),
         code::NO_NODE => (
             Misconfigured,
             "the chroot of the URL does not exist (NoNode)",
@@ -93,6 +106,12 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
             Some(ROOM),
         ),
         code::THROTTLED => (Loading, "it is overloaded", None),
+        code::TOO_LONG => (
+            Refused,
+            "one transaction for all of these keys is longer than its `jute.maxbuffer`, 1 MB by \
+             default",
+            Some("lock fewer keys at once, or shorter ones"),
+        ),
         code => {
             let text = format!("{server}: it refuses the request with error {code}");
             let error = StoreError::new(Refused, text);
@@ -119,6 +138,18 @@ pub(crate) fn not_serving(server: &str, is_plain: bool) -> StoreError {
         )
         .advise(CUT_OFF_OR_TLS),
     }
+}
+
+/// The server grants no session that is long enough for the URL's `tick`.
+pub(crate) fn too_short(granted: Duration, server: &str) -> StoreError {
+    let text = format!(
+        "{server}: it grants a session of {granted:?}, which is shorter than three ticks (`tick` \
+         in the URL)"
+    );
+    StoreError::new(Misconfigured, text).advise(
+        "raise `maxSessionTimeout` of all servers, or write their `tickTime` for `tick`, if that \
+         is less",
+    )
 }
 
 /// Whether a server has done so.

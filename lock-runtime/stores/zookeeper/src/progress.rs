@@ -12,7 +12,7 @@ use lock_store::ordered::OperationProgress;
 
 use crate::connection::{Live, NodeReply, SentRequest};
 use crate::errors::{Fault, code};
-use crate::wire::{self, MultiPart, NodeRequest};
+use crate::wire::{MultiPart, NodeRequest};
 
 /// What the attempts of one operation have in common: whether its caller has given it up, and what
 /// may be at the servers of it.
@@ -38,15 +38,11 @@ impl AttemptsProgress {
         self.0.lock().made += 1;
     }
 
-    /// A request that was sent to make something has made nothing.
-    fn note_refused(&self) {
-        let mut progress = self.0.lock();
-        progress.made = progress.made.saturating_sub(1);
-    }
-
-    fn note_reply(&self, reply: &Result<NodeReply, Fault>) {
+    /// A request that was sent to make something has made nothing, if its reply says so.
+    fn note_reply<T>(&self, reply: &Result<T, Fault>) {
         if matches!(reply, Err(Fault::Refused(code)) if code::is_beforehand(*code)) {
-            self.note_refused();
+            let mut progress = self.0.lock();
+            progress.made = progress.made.saturating_sub(1);
         }
     }
 
@@ -98,13 +94,9 @@ impl MakingRequest {
 
     /// What a transaction has made. All of it was carried out, or nothing.
     pub(crate) async fn parts(self) -> Result<Vec<MultiPart>, Fault> {
-        let progress = self.progress.clone();
-        let parts = self.reply().await?.read(wire::parts)?;
-        let is_failed = |part: &MultiPart| matches!(part, MultiPart::Failed(_));
-        if parts.iter().any(is_failed) {
-            progress.note_refused();
-        }
-        Ok(parts)
+        let parts = self.sent.reply().await.and_then(|reply| reply.parts());
+        self.progress.note_reply(&parts);
+        parts
     }
 }
 
@@ -126,7 +118,7 @@ mod tests {
         ] {
             let progress = AttemptsProgress::default();
             progress.note_may_have_made();
-            progress.note_reply(&Err(Fault::Refused(code)));
+            progress.note_reply::<()>(&Err(Fault::Refused(code)));
             assert_eq!(progress.may_have_made(), may_have_made, "{code}");
         }
     }

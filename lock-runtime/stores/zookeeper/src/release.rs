@@ -15,7 +15,7 @@ use crate::own_children::Own;
 use crate::rank::Listing;
 use crate::store::{Carried, ZooKeeperEngine, is_there};
 use crate::tokens::Beside;
-use crate::wire::{self, MultiPart, NodeKind};
+use crate::wire::{self, NodeKind};
 
 impl EngineHolds for ZooKeeperEngine {
     async fn release(
@@ -27,24 +27,30 @@ impl EngineHolds for ZooKeeperEngine {
         let begin = |request: &Release| {
             let node = self.node(&request.claim.key);
             let own = self.held(live, &node, &request.claim)?;
-            let end = self.begin_end(on, node, own.child, request);
-            Some((end, own.details.renaming))
+            let end = self.begin_end(on, node, own.child.clone(), request);
+            Some((end, own))
         };
-        let begun: Vec<Option<(HoldEnd, Option<String>)>> = requests.iter().map(begin).collect();
+        let begun: Vec<Option<(HoldEnd, Own)>> = requests.iter().map(begin).collect();
         let mut released = Vec::new();
         for (request, begun) in requests.iter().zip(begun) {
-            let mut ended = false;
-            if let Some((end, renaming)) = begun {
-                let node = end.node.clone();
+            let node = self.node(&request.claim.key);
+            let (mut ended, mut known) = (false, None);
+            if let Some((end, own)) = begun {
                 ended = self.end(live, end).await?;
                 // If it is gone, it may have another name.
-                let renamed = renaming.and_then(|name| self.settings.layout.child(&name));
+                let renaming = own.details.renaming.as_deref();
+                let renamed = renaming.and_then(|name| self.settings.layout.child(name));
                 if let Some(child) = renamed.filter(|_| !ended) {
-                    let end = self.begin_end(on, node, child, request);
+                    let end = self.begin_end(on, node.clone(), child, request);
                     ended = self.end(live, end).await?;
                 }
+                known = Some(own.child);
             }
             ended = ended || self.release_unknown(on, request).await?;
+            // Until that is certain, it ends with its lease.
+            if let Some(child) = known {
+                self.own.lock().forget(&node, &child);
+            }
             released.push(Released::of(ended));
         }
         Ok(released)
@@ -54,7 +60,7 @@ impl EngineHolds for ZooKeeperEngine {
         let live = on.live;
         let node = self.node(&request.claim.key);
         let (owner, permits) = (request.claim.owner, request.claim.permits);
-        let listing = self.list_all_done(live, &node).await?;
+        let listing = self.list_written(live, &node).await?;
         // Each attempt may have made one.
         let mut ended = false;
         for child in listing.claimed(owner, permits) {
@@ -197,33 +203,42 @@ impl ZooKeeperEngine {
     /// True if it was there.
     async fn end(&self, live: &Arc<Live>, end: HoldEnd) -> Carried<bool> {
         let reply = end.sent.reply().await;
-        let ended = match (reply, end.keep) {
-            // If an earlier attempt has sent the same, that has ended it.
-            (Err(Fault::Refused(code::NO_NODE)), keep) => end.was_sent && keep.is_none(),
-            (Err(fault), _) => return Err(fault),
-            (Ok(_), None) => true,
-            (Ok(reply), Some((kept, until))) => {
-                let parts = reply.read(wire::parts)?;
-                let mut stays = matches!(parts.last(), Some(MultiPart::Created(..)));
-                if !stays && end.was_sent {
-                    stays = is_there(live.send(wire::exists(&kept)).reply().await)?;
-                }
-                if stays {
-                    self.own.lock().keep(kept, Some(until), 0);
-                    self.ends.notify_one();
-                }
-                stays
-            }
+        let is_done = match &end.keep {
+            None => is_there(reply)?,
+            Some(_) => is_there(reply.and_then(|reply| reply.parts()))?,
         };
-        self.own.lock().forget(&end.node, &end.child);
+        let ended = is_done
+            // If an earlier attempt has sent the same, that has ended it.
+            || end.was_sent
+                && match &end.keep {
+                    None => true,
+                    Some((kept, _)) => is_there(live.send(wire::exists(kept)).reply().await)?,
+                };
+        if ended {
+            let mut requests = self.own.lock();
+            requests.forget(&end.node, &end.child);
+            if let Some((kept, until)) = end.keep {
+                requests.keep(kept, Some(until), 0);
+                self.ends.notify_one();
+            }
+        }
         Ok(ended)
+    }
+
+    /// All that this client has made, also over other servers. A leader that was replaced answers a
+    /// `sync` by itself; behind a write, the listing is that of no such leader.
+    async fn list_written(&self, live: &Arc<Live>, node: &KeyNode) -> Carried<Listing> {
+        let written = live.send(wire::empty_write());
+        let listing = self.list(live, node).await;
+        written.reply().await?;
+        listing
     }
 
     /// Of a hold that this client does not know: one whose making had an unknown outcome.
     async fn release_unknown(&self, on: &Attempt<'_, Self>, request: &Release) -> Carried<bool> {
         let &Attempt { live, progress: _ } = on;
         let node = self.node(&request.claim.key);
-        let listing = self.list_all_done(live, &node).await?;
+        let listing = self.list_written(live, &node).await?;
         let known = {
             let mut requests = self.own.lock();
             let own = requests.get(&node, request.claim.owner);
@@ -362,8 +377,8 @@ impl ZooKeeperEngine {
             own.details.renaming = Some(name.clone());
             live.send(both)
         };
-        let parts = sent.reply().await?.read(wire::parts)?;
-        let is_done = matches!(parts.last(), Some(MultiPart::Created(..)));
+        // If it is refused for another reason, it is held as before.
+        let is_done = is_there(sent.reply().await.and_then(|reply| reply.parts()))?;
         let is_held = match self.own.lock().get(node, child.owner) {
             Some(own) if own.child.name == child.name => {
                 own.details.renaming = None;

@@ -1,6 +1,6 @@
 //! The client's session, over one connection after the other.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use lock_store::ordered::{Connecting, SessionNews, gone};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
-use crate::errors::is_not_serving;
+use crate::errors::{is_not_serving, too_short};
 use crate::own_children::OwnChildren;
 use crate::trust::{SessionTrust, SharedTrust};
 use crate::wire;
@@ -91,16 +91,27 @@ impl Session {
                 self.connecting.fail(failures, error).await;
                 continue;
             }
-            failures = 0;
+            let granted = dialed.connected.timeout;
+            if self.dialer.settings.is_too_short(granted) {
+                failures += 1;
+                let error = too_short(granted, &dialed.server);
+                self.connecting.fail(failures, error).await;
+                continue;
+            }
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
             let (live, error) = self.run_until_lost(dialed, wanted.trust.take()).await;
+            // One that has ended at once is a failure as well, and the next may end as soon.
+            failures = match live.was_of_use(clock.now()) {
+                true => 0,
+                false => failures + 1,
+            };
             ends = clock.now() + live.trust.lock().longest_timeout();
             wanted.trust = Some(Arc::clone(&live.trust));
             wanted.seen = self.seen.load(Ordering::Relaxed);
             // A server that is too old stays so. The others have to be as new, so all wait.
-            if !error.kind().is_transient() {
-                self.connecting.fail(1, error).await;
+            if failures > 0 || !error.kind().is_transient() {
+                self.connecting.fail(failures, error).await;
             }
         }
     }
@@ -159,6 +170,7 @@ impl Session {
             since: now,
             timeout,
             trust,
+            has_written: AtomicBool::new(false),
         });
         if !self.connecting.come_up(&live) {
             drop(live.send(wire::close()));

@@ -110,27 +110,26 @@ impl ZooKeeperEngine {
             if creates.is_empty() {
                 return self.list_all(live, wishes).await;
             }
-            let made = progress.send(live, wire::multi(&creates))?;
+            let creates = wire::multi(&creates);
+            if creates.is_too_long() {
+                return Err(Fault::Refused(code::TOO_LONG));
+            }
+            let made = progress.send(live, creates)?;
             let listings = self.list_all(live, wishes).await;
-            let parts = made.parts().await?;
+            let parts = match made.parts().await {
+                Err(Fault::Refused(code::NO_NODE)) => continue,
+                parts => parts?,
+            };
             let missing = wishes.iter_mut().filter(|wish| wish.child.is_none());
-            let mut is_done = true;
             for (wish, part) in missing.zip(parts) {
-                match part {
-                    MultiPart::Created(path) => {
-                        let name = path.rsplit('/').next().unwrap_or_default();
-                        let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
-                        wish.child = Some((child, None));
-                    }
-                    // The first says why, and the others that there was one.
-                    MultiPart::Failed(0 | code::NO_NODE | code::ROLLED_BACK) => is_done = false,
-                    MultiPart::Failed(code) => return Err(Fault::Refused(code)),
-                    MultiPart::Done | MultiPart::Written(_) => return Err(Fault::Unreadable),
-                }
+                let MultiPart::Created(path) = part else {
+                    return Err(Fault::Unreadable);
+                };
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let child = self.settings.layout.child(name).ok_or(Fault::Unreadable)?;
+                wish.child = Some((child, None));
             }
-            if is_done {
-                return listings;
-            }
+            return listings;
         }
         Err(Fault::Refused(code::NO_NODE))
     }

@@ -160,7 +160,7 @@ impl ZooKeeperEngine {
                 let same = wire::set_data(&node.path, &data, version);
                 wire::multi(&[wire::check(child), same])
             };
-            let read = |reply: Carried<NodeReply>| written(&reply?.read(wire::parts)?);
+            let read = |reply: Carried<NodeReply>| written(reply?.parts());
             match self.ask_child(live, node, owner, write, read).await {
                 Err(Fault::Refused(code::BAD_VERSION)) => {}
                 touched => return touched,
@@ -260,16 +260,14 @@ impl ZooKeeperEngine {
 
 /// The number of the transaction that wrote, of what is said of its parts. `None`: a node that it
 /// needs is not there.
-fn written(parts: &[MultiPart]) -> Carried<Option<i64>> {
-    let why = parts.iter().find_map(|part| match part {
-        MultiPart::Failed(code) if !matches!(*code, 0 | code::ROLLED_BACK) => Some(*code),
-        _ => None,
-    });
-    match (why, parts.last()) {
-        (Some(code::NO_NODE), _) => Ok(None),
-        (Some(code), _) => Err(Fault::Refused(code)),
-        (None, Some(MultiPart::Written(stat))) => Ok(Some(stat.mzxid)),
-        (None, _) => Err(Fault::Unreadable),
+fn written(parts: Carried<Vec<MultiPart>>) -> Carried<Option<i64>> {
+    match parts {
+        Ok(parts) => match parts.last() {
+            Some(MultiPart::Written(stat)) => Ok(Some(stat.mzxid)),
+            _ => Err(Fault::Unreadable),
+        },
+        Err(Fault::Refused(code::NO_NODE)) => Ok(None),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -297,15 +295,12 @@ mod tests {
             mzxid: 7,
             ..Stat::default()
         };
-        let done = [MultiPart::Done, MultiPart::Written(stat)];
-        assert!(matches!(written(&done), Ok(Some(7))));
-        let failed = |codes: [i32; 2]| written(&codes.map(MultiPart::Failed));
-        assert!(matches!(
-            failed([code::NO_NODE, code::ROLLED_BACK]),
-            Ok(None)
-        ));
-        let denied = failed([0, code::NO_AUTH]);
+        let done = vec![MultiPart::Done, MultiPart::Written(stat)];
+        assert!(matches!(written(Ok(done)), Ok(Some(7))));
+        let refused = |code| written(Err(Fault::Refused(code)));
+        assert!(matches!(refused(code::NO_NODE), Ok(None)));
+        let denied = refused(code::NO_AUTH);
         assert!(matches!(denied, Err(Fault::Refused(code::NO_AUTH))));
-        assert!(matches!(written(&[]), Err(Fault::Unreadable)));
+        assert!(matches!(written(Ok(Vec::new())), Err(Fault::Unreadable)));
     }
 }

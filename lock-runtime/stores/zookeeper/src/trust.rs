@@ -21,8 +21,8 @@
 //! any server has granted counts, from then on and for what was trusted before.
 //!
 //! The tick is a setting of the servers. If the URL does not have it, half of the session's timeout
-//! stands for two ticks, which it is at least, unless the servers' `minSessionTimeout` was lowered:
-//! by default they allow no timeout below two ticks. The leader pings each half tick.
+//! stands for two ticks. That is enough from four ticks on; servers allow two, or less with a lower
+//! `minSessionTimeout`. Below four, only the URL's tick helps. The leader pings each half tick.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
 const SESSION: Duration = Duration::from_secs(10);
 /// A session needs a few heartbeats.
 const SHORTEST: Duration = Duration::from_millis(200);
+/// The same, in ticks.
+const TICKS: u32 = 3;
 /// Zero is a mistake.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// Longer ones are mistakes.
@@ -59,13 +61,7 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
             }
         }
     }
-    if tick.is_some_and(|tick| tick * 2 > session) {
-        return Err(ConfigError::new(
-            "`session` in the store's URL is shorter than two ticks (`tick`), and no server \
-             allows that; ask for a longer session",
-        ));
-    }
-    Ok(Settings {
+    let settings = Settings {
         server: parts.server(),
         chroot: chroot(&parts.path)?,
         session,
@@ -74,7 +70,22 @@ pub(crate) fn read(url: &str, access: &Access) -> Result<Settings, ConfigError> 
         user: user(parts.login, access)?,
         wants_tls: tls_option(wants_tls, access.has_tls())?,
         hosts: parts.hosts,
-    })
+    };
+    if settings.is_too_short(session) {
+        return Err(ConfigError::new(
+            "`session` in the store's URL is shorter than three ticks (`tick`), and a hold could \
+             not be trusted that long; ask for a longer session",
+        ));
+    }
+    Ok(settings)
+}
+
+impl Settings {
+    /// Whether no hold could go on in such a session: an answer proves something two ticks later,
+    /// and then for a session's time since it was asked for.
+    pub(crate) fn is_too_short(&self, session: Duration) -> bool {
+        self.tick.is_some_and(|tick| tick * TICKS > session)
+    }
 }
 
 /// The user of the URL, or the one beside it. `None`: nobody.
@@ -138,6 +149,7 @@ mod tests {
         assert_eq!(all.user.map(|user| user.password).as_deref(), Some("p@w"));
         assert_eq!(all.session, Duration::from_secs(4));
         assert_eq!(all.tick, Some(Duration::from_millis(500)));
+        settings("zookeeper://h?tick=2s&session=6s");
     }
 
     #[test]
@@ -153,7 +165,8 @@ mod tests {
             ("zookeeper://h?session=5", "no time"),
             ("zookeeper://h?session=1ms", "no time"),
             ("zookeeper://h?tick=0s", "no time"),
-            ("zookeeper://h?tick=2s&session=3s", "two ticks"),
+            ("zookeeper://h?tick=2s&session=3s", "three ticks"),
+            ("zookeeper://h?tick=2s&session=5999ms", "three ticks"),
             ("zookeeper://h?tls=yes", "neither"),
         ] {
             let error = read(url, &Access::default()).unwrap_err().to_string();

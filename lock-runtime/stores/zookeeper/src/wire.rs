@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::errors::code;
 use crate::jute::{JuteReader, JuteWriter};
 
 /// What a request asks for. The numbers are the protocol's.
@@ -64,6 +65,18 @@ impl RequestVerb {
 pub(crate) struct NodeRequest {
     pub(crate) verb: RequestVerb,
     pub(crate) body: Vec<u8>,
+}
+
+/// The servers' `jute.maxbuffer`, unless it was raised. They close the connection of whoever sends
+/// a longer message, without an answer.
+const LONGEST: usize = 0xfffff;
+/// Of a request, before its body.
+const HEADER_SENT: usize = 8;
+
+impl NodeRequest {
+    pub(crate) fn is_too_long(&self) -> bool {
+        HEADER_SENT + self.body.len() > LONGEST
+    }
 }
 
 /// Events that are sent once, for requests that asked for it.
@@ -224,25 +237,32 @@ pub(crate) enum MultiPart {
     Created(String),
     Written(Stat),
     Done,
-    Failed(i32),
 }
 
-/// The reply to [`multi`]: each part, in the order of the requests. Servers differ in whether they
-/// add the `Stat` of what was made.
-pub(crate) fn parts(body: &[u8]) -> Option<Vec<MultiPart>> {
+/// The reply to [`multi`]: each part, in the order of the requests, or why none was carried out.
+/// The header of such a refusal has no error. Servers differ in whether they add the `Stat` of what
+/// was made.
+pub(crate) fn parts(body: &[u8]) -> Option<Result<Vec<MultiPart>, i32>> {
     const ERROR: i32 = -1;
     const CREATE: i32 = 1;
     const CREATE2: i32 = RequestVerb::Create2 as i32;
     const SET_DATA: i32 = RequestVerb::SetData as i32;
     let mut reader = JuteReader::new(body);
-    let mut parts = Vec::new();
+    let (mut parts, mut refused) = (Vec::new(), None);
     loop {
         let (verb, is_end, _) = (reader.int()?, reader.bool()?, reader.int()?);
         if is_end {
-            return Some(parts);
+            return Some(refused.map_or(Ok(parts), Err));
         }
         parts.push(match verb {
-            ERROR => MultiPart::Failed(reader.int()?),
+            ERROR => {
+                let code = reader.int()?;
+                // One says why, and the others that there is one.
+                if refused.is_none_or(|other| matches!(other, 0 | code::ROLLED_BACK)) {
+                    refused = Some(code);
+                }
+                continue;
+            }
             CREATE => MultiPart::Created(reader.text()?),
             CREATE2 => {
                 let path = reader.text()?;
@@ -322,4 +342,23 @@ pub(crate) fn event(body: &[u8]) -> Option<String> {
     let mut reader = JuteReader::new(body);
     let (_kind, _state) = (reader.int()?, reader.int()?);
     reader.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_is_refused_for_the_part_that_was_refused() {
+        let reply = |codes: &[i32]| {
+            let part = |all: JuteWriter, code: &i32| all.int(-1).bool(false).int(*code).int(*code);
+            let end = codes.iter().fold(jute(), part).int(-1).bool(true);
+            parts(&end.int(-1).done())
+        };
+        assert_eq!(reply(&[]), Some(Ok(Vec::new())));
+        let (denied, gone, behind) = (code::NO_AUTH, code::NO_NODE, code::ROLLED_BACK);
+        assert_eq!(reply(&[gone, behind]), Some(Err(gone)));
+        assert_eq!(reply(&[0, denied]), Some(Err(denied)));
+        assert_eq!(reply(&[0, 0, denied, behind, behind]), Some(Err(denied)));
+    }
 }
