@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::client;
 
 /// The number of changes so far.
-async fn revision(servers: &EtcdCluster) -> u64 {
+pub(crate) async fn revision(servers: &EtcdCluster) -> u64 {
     let gateway = servers.gateway().await;
     let status = gateway.ask("maintenance/status", &json!({})).await.unwrap();
     let put = &status["header"]["revision"];

@@ -1,13 +1,17 @@
 //! A cluster of three: what the loss of members does to holds.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lock_runtime::observe::{Event, Observer, What};
 use lock_runtime::{LockClient, LockError};
 use lock_testkit::{
     EtcdCluster, Proxy, SmallDisk, eventually, lost_before_another_has_it, until_served,
 };
 
+use crate::cost::revision;
 use crate::{LONG, client};
 
 #[tokio::test]
@@ -303,4 +307,40 @@ async fn a_full_disk_of_the_leader_costs_no_hold() {
     servers.restart_member(leader).await;
     assert!(next.is_held());
     drop(servers);
+}
+
+/// Cuts the connections of a proxy as soon as its client says that it is connected, if it is to.
+#[derive(Clone)]
+struct CutsAtOnce(Arc<Proxy>, Arc<AtomicBool>);
+
+impl Observer for CutsAtOnce {
+    fn observe(&self, event: &Event<'_>) {
+        if matches!(event.what, What::Connected { .. }) && self.1.load(Ordering::Relaxed) {
+            self.0.cut();
+        }
+    }
+}
+
+/// As behind one that ends streams and passes the rest: each connection writes.
+#[tokio::test]
+async fn connections_that_end_as_soon_as_they_are_up_become_rare() {
+    let servers = EtcdCluster::one().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Arc::new(Proxy::start_unread(address).await);
+    let cuts = CutsAtOnce(Arc::clone(&proxy), Arc::default());
+    let builder = LockClient::builder().url(servers.url_at(&[proxy.addr().port()], ""));
+    let builder = builder.connect_timeout(Duration::from_secs(10));
+    let builder = builder.command_timeout(Duration::from_secs(5));
+    let client = builder.observer(cuts.clone()).connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    let (connections, revisions) = (proxy.connections(), revision(&servers).await);
+    cuts.1.store(true, Ordering::Relaxed);
+    proxy.cut();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let more = proxy.connections() - connections;
+    assert!((4..40).contains(&more), "{more} connections");
+    let written = revision(&servers).await - revisions;
+    assert!(written < 40, "{written} revisions");
+    cuts.1.store(false, Ordering::Relaxed);
+    client.lock("k").run(async {}).await.unwrap();
 }

@@ -62,18 +62,10 @@ impl<C: PlacedRequest, D> OrderedClient<C, D> {
         }
     }
 
-    /// Notes that this child is a place. False: it has ended meanwhile.
+    /// Notes that this child was read as a place. False: it has ended meanwhile.
     pub fn note_place(&self, node: &KeyNode, request: &Acquire, child: &C, details: D) -> bool {
-        let standing = OwnStanding::place_of(request, self.clock.now());
-        let mut requests = self.own.lock();
-        let is_there = match requests.same(node, child) {
-            Some(own) => {
-                own.standing = standing;
-                true
-            }
-            None => requests.put(node, child.clone(), standing, details),
-        };
-        drop(requests);
+        let place = OwnStanding::place_of(request, self.clock.now());
+        let is_there = self.own.lock().put_place(node, child, place, details);
         self.ends.notify_one();
         is_there
     }

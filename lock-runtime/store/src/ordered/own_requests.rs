@@ -174,6 +174,19 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         is_there
     }
 
+    /// Notes a child of this client that was read as a place. False: it has ended here.
+    pub fn put_place(&mut self, node: &KeyNode, child: &C, place: OwnStanding, details: D) -> bool {
+        match self.same(node, child) {
+            // A hold is no place again: that reading was overtaken.
+            Some(own) if !own.standing.is_place() => true,
+            Some(own) => {
+                own.standing = place;
+                true
+            }
+            None => self.put(node, child.clone(), place, details),
+        }
+    }
+
     /// The owner's, if it is a hold of this part of the lock.
     pub fn held(
         &mut self,
@@ -371,5 +384,77 @@ impl<C: PlacedRequest, D> OwnRequests<C, D> {
         let kept = self.kept.extract_if(|_, kept| has_ended(kept.until));
         own.chain(kept.map(|(path, kept)| EndedRequest::Kept(path, kept.revision)))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owner::ClientId;
+    use crate::request::Permits;
+
+    #[derive(Clone, Debug)]
+    struct Child(i64);
+
+    impl RankedRequest for Child {
+        fn name(&self) -> &'static str {
+            "c"
+        }
+
+        fn owner(&self) -> Owner {
+            Owner::new(ClientId(1), 1)
+        }
+
+        fn permits(&self) -> Option<Permits> {
+            None
+        }
+
+        fn is_kept(&self) -> bool {
+            false
+        }
+    }
+
+    impl PlacedRequest for Child {
+        const SIGNALS: bool = false;
+
+        fn is_same(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+
+        fn order(&self, other: &Self) -> Ordering {
+            self.0.cmp(&other.0)
+        }
+    }
+
+    /// A poll was read before, and its answer came after the hand-over.
+    #[test]
+    fn a_place_that_has_become_a_hold_stays_one_whatever_was_read_before() {
+        let node = KeyNode {
+            namespace: "n/".to_owned(),
+            path: "n/k".to_owned(),
+        };
+        let place = OwnStanding::Waits {
+            ends: None,
+            first_lease: Duration::from_secs(2),
+            tokens: 0,
+        };
+        let mut requests = OwnRequests::<Child, ()>::default();
+        let stands = |requests: &mut OwnRequests<Child, ()>, child| {
+            requests.same(&node, child).map(|own| own.standing)
+        };
+        let child = &Child(7);
+        assert!(requests.put_place(&node, child, place, ()));
+        let handed = requests.hand_over(&node, child, Instant::now());
+        let handed = handed.unwrap();
+        assert!(requests.put_place(&node, child, place, ()));
+        assert_eq!(stands(&mut requests, child), Some(handed.hold));
+        // Nobody was told of it.
+        requests.take_back(&node, child, &handed);
+        assert_eq!(stands(&mut requests, child), Some(place));
+        // Another request of that owner.
+        requests.hand_over(&node, child, Instant::now());
+        let later = &Child(8);
+        assert!(requests.put_place(&node, later, place, ()));
+        assert_eq!(stands(&mut requests, later), Some(place));
     }
 }

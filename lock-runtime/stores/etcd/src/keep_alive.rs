@@ -53,6 +53,6 @@ pub(crate) async fn keep_alive(
 }
 
 /// The time between two keep-alives.
-fn pause_of(session: Duration) -> Duration {
+pub(crate) fn pause_of(session: Duration) -> Duration {
     (session / 5).min(Duration::from_secs(2))
 }

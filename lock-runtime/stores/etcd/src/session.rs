@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::ordered::{Connecting, SessionNews, gone, silent};
+use lock_store::timing::backoff;
 use lock_store::{Listener, Mutex, StoreError};
 use tokio::sync::mpsc;
 
@@ -15,10 +16,14 @@ use crate::connection::{Begin, Epoch, Live};
 use crate::dial::{DialedMember, Dialer};
 use crate::errors::error_of;
 use crate::grpc::{CallError, Channel};
-use crate::keep_alive::keep_alive;
+use crate::keep_alive::{keep_alive, pause_of};
 use crate::leases::{ClientLeases, LeaseUse};
 use crate::watches::watch;
 use crate::wire::{HeaderReply, LeaseGrant, LeaseReply, PutRequest, path};
+
+/// So many connections that end at once make the pause before the next one longer. The first of
+/// them are replaced at once.
+const QUICK: u32 = 4;
 
 pub(crate) struct Session {
     pub(crate) connecting: Connecting<Live>,
@@ -73,6 +78,8 @@ impl Session {
 
     /// Connects, again and again, until it is closed.
     pub(crate) async fn run(self: Arc<Self>) {
+        let clock = self.connecting.clock();
+        // In a row, with connections that ended at once.
         let mut failures = 0;
         while let Some(dialed) = self.connecting.until_closed(self.dialer.dial()).await {
             let begun = match dialed {
@@ -87,8 +94,17 @@ impl Session {
                     continue;
                 }
             };
-            failures = 0;
+            let began = clock.now();
             self.run_until_lost(live).await;
+            // A proxy that cuts streams lets connections come up, and each of them writes.
+            failures = match clock.now() - began < pause_of(self.dialer.settings.session) {
+                true => failures + 1,
+                false => 0,
+            };
+            if failures >= QUICK {
+                let paused = clock.sleep_until(clock.now() + backoff(failures / QUICK));
+                let _ = self.connecting.until_closed(paused).await;
+            }
         }
     }
 

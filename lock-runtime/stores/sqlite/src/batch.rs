@@ -1,5 +1,6 @@
 //! [`Opened`]: an open database, in which requests are carried out, many in one transaction.
 
+use std::io;
 use std::os::unix::net::UnixDatagram;
 
 use lock_store::{ClientId, Failure, Link, StoreError};
@@ -44,13 +45,14 @@ pub(crate) fn fail(jobs: Jobs, error: &StoreError, unknown: Option<Link>) {
 }
 
 impl Opened {
+    /// With the socket of the client, or why it has none.
     pub(crate) fn new(
         mut database: Database,
         client: ClientId,
         hearer: Hearer,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<(Self, io::Result<UnixDatagram>), StoreError> {
         let folder = Folder::beside(&database.path);
-        let (client_row, after) = ClientRow::enter(&mut database, &folder, client)?;
+        let (client_row, socket, after) = ClientRow::enter(&mut database, &folder, client)?;
         let opened = Self {
             sender: Sender::new(folder.clone(), hearer),
             database,
@@ -67,12 +69,7 @@ impl Opened {
         opened
             .folder
             .clear_strays(|name| files.as_ref().is_none_or(|files| files.contains(name)));
-        Ok(opened)
-    }
-
-    /// A socket of this client's own.
-    pub(crate) fn bind(&self) -> std::io::Result<UnixDatagram> {
-        self.folder.bind(&self.client_row.own)
+        Ok((opened, socket))
     }
 
     /// True if there is work although nobody has asked for anything: its files are gone, or it is
@@ -203,7 +200,7 @@ impl Opened {
         }
     }
 
-    fn run(&mut self, jobs: &mut Jobs) -> std::io::Result<rusqlite::Result<After>> {
+    fn run(&mut self, jobs: &mut Jobs) -> io::Result<rusqlite::Result<After>> {
         // Read under the lock: transactions follow each other in time.
         let now = machine::boot_nanos()?;
         let mut step = self

@@ -29,6 +29,7 @@ use nix::sys::signal::kill;
 use nix::unistd::{Pid, geteuid};
 
 use crate::database_locks::open_itself;
+use crate::files::is_missing;
 use crate::machine;
 
 /// The end of the name of a client's file.
@@ -86,13 +87,16 @@ impl OpenFolder {
         self.path().join(name).with_extension(LOCK)
     }
 
-    /// Opens a client's lock file.
-    fn open(&self, name: &str) -> Option<File> {
-        let file = open_itself(&self.lock(name), false);
-        let file = file.ok().filter(|_| is_name(name))?;
-        file.metadata()
-            .is_ok_and(|found| found.is_file())
-            .then_some(file)
+    /// Opens a client's lock file. `None`: it is not there.
+    fn open(&self, name: &str) -> io::Result<Option<File>> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        match open_itself(&self.lock(name), false) {
+            Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Under the lock of the file. What can't be deleted stays: it does no harm.
@@ -103,7 +107,7 @@ impl OpenFolder {
 
     /// Deletes the files of a client that is over.
     fn clear(&self, name: &str) {
-        if let Some(file) = self.open(name)
+        if let Ok(Some(file)) = self.open(name)
             && let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock)
         {
             self.delete(name);
@@ -215,13 +219,13 @@ impl Folder {
         Ok(socket)
     }
 
-    fn lock_file(&self, name: &str) -> Option<File> {
-        self.open().ok()?.open(name)
+    fn lock_file(&self, name: &str) -> io::Result<Option<File>> {
+        self.open()?.open(name)
     }
 
     /// True if the client with this file is certainly over.
     pub(crate) fn is_over(&self, name: &str, process: Process) -> bool {
-        if let Some(file) = self.lock_file(name)
+        if let Ok(Some(file)) = self.lock_file(name)
             && Flock::lock(file, FlockArg::LockSharedNonblock).is_ok()
         {
             return true;
@@ -229,12 +233,24 @@ impl Folder {
         self.is_gone(process)
     }
 
-    /// True if the client with this file is certainly not over.
-    pub(crate) fn is_locked(&self, name: &str) -> bool {
-        self.lock_file(name).is_some_and(|file| {
-            let lock = Flock::lock(file, FlockArg::LockSharedNonblock);
-            matches!(lock, Err((_, Errno::EWOULDBLOCK)))
-        })
+    /// True if the client with this file is certainly not over, and false if its file is not there
+    /// or not locked.
+    pub(crate) fn is_locked(&self, name: &str) -> io::Result<bool> {
+        let Some(file) = self.lock_file(name)? else {
+            return Ok(false);
+        };
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_) => Ok(false),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(true),
+            Err((_, error)) => Err(error.into()),
+        }
+    }
+
+    /// True if the client with this file is certainly one of this kernel's: no other finds its
+    /// socket, whatever file system they share.
+    pub(crate) fn is_reached(&self, name: &str) -> bool {
+        let reach = || UnixDatagram::unbound()?.connect(self.open()?.socket(name));
+        is_name(name) && reach().is_ok()
     }
 
     /// True if the process certainly does not exist any more.

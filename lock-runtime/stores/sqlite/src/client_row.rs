@@ -1,14 +1,17 @@
 //! [`ClientRow`]: one client's life in the database, from its row to its end.
 
-use lock_store::{ClientId, StoreError, StoreErrorKind};
+use std::io;
+use std::os::unix::net::UnixDatagram;
+
+use lock_store::{ClientId, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::client_folder::{Folder, OwnFile};
 use crate::database::Database;
-use crate::errors::{of_io, of_sqlite};
+use crate::errors::{in_use, of_io, of_sqlite};
 use crate::lock::hand_over_freed;
 use crate::machine;
-use crate::schema::{END_OF_BOOT, expect_version, is_before, step_up};
+use crate::schema::{END_OF_BOOT, NOTE_TIME, expect_version, is_before, step_up};
 use crate::step::{After, Step};
 
 /// A client that has a row.
@@ -29,75 +32,65 @@ struct StoreClock {
 
 impl StoreClock {
     fn at(self, now: i64) -> u64 {
-        let micros = self.micros + (now - self.nanos) / 1000;
+        let since = now.saturating_sub(self.nanos) / 1000;
+        let micros = self.micros.saturating_add(since);
         u64::try_from(micros).unwrap_or(0)
     }
 }
 
 impl ClientRow {
     /// Writes the client's row, when its file is locked. Ends what clients have left whose
-    /// processes are gone, and everything if the machine has started again.
+    /// processes are gone, and everything if the machine has started again. With the socket of the
+    /// client, or why it has none.
     pub(crate) fn enter(
         database: &mut Database,
         folder: &Folder,
         client: ClientId,
-    ) -> Result<(Self, After), StoreError> {
-        let of_file = |error: std::io::Error| of_io(&error, folder.path());
+    ) -> Result<(Self, io::Result<UnixDatagram>, After), StoreError> {
+        let of_file = |error: io::Error| of_io(&error, folder.path());
         let own = folder.enter().map_err(of_file)?;
+        // Who finds the row may try the socket.
+        let socket = folder.bind(&own);
         let boot = machine::boot_id().map_err(of_file)?;
         let path = database.path.clone();
         let failed = |error: rusqlite::Error| of_sqlite(&error, &path);
         // Rolled back when it is closed.
         database.begin_patiently()?;
         let rows = &database.connection;
-        if is_before(rows).map_err(failed)? && !has_living(rows, folder).map_err(failed)? {
+        if is_before(rows).map_err(failed)? && living(database, folder)?.is_empty() {
             step_up(rows).map_err(failed)?;
         }
         expect_version(rows, &path)?;
         let now = machine::boot_nanos().map_err(of_file)?;
-        let entered = Self::write_row(rows, folder, client, &own, &boot, now);
+        let entered = clock(database, folder, &boot, now).and_then(|clock| {
+            let written = Self::write_row(rows, folder, client, &own, clock, now);
+            written.map_err(failed)
+        });
         let (id, clock, after) = match entered {
-            Ok(Some(entered)) => entered,
-            Ok(None) => {
-                database.roll_back();
-                folder.leave(own);
-                return Err(StoreError::new(
-                    StoreErrorKind::Misconfigured,
-                    format!(
-                        "{} is in use by another machine, or by a container with a kernel of its \
-                         own; give each machine a file of its own, or use a server",
-                        path.display()
-                    ),
-                ));
-            }
+            Ok(entered) => entered,
             Err(error) => {
                 database.roll_back();
                 folder.leave(own);
-                return Err(failed(error));
+                return Err(error);
             }
         };
         if let Err(error) = database.commit() {
             database.roll_back();
             return Err(failed(error));
         }
-        Ok((Self { id, own, clock }, after))
+        Ok((Self { id, own, clock }, socket, after))
     }
 
-    /// `None`: clients of another machine are in the file.
     fn write_row(
         rows: &Connection,
         folder: &Folder,
         client: ClientId,
         own: &OwnFile,
-        boot: &str,
+        clock: StoreClock,
         now: i64,
-    ) -> rusqlite::Result<Option<(i64, StoreClock, After)>> {
-        let clock = match clock(rows, boot)? {
-            Some(clock) => clock,
-            None if has_living(rows, folder)? => return Ok(None),
-            None => new_boot(rows, boot, now)?,
-        };
+    ) -> rusqlite::Result<(i64, StoreClock, After)> {
         let mut step = Step::new(rows, folder, 0, now, clock.at(now));
+        step.execute(NOTE_TIME, [now])?;
         for session in step.sessions()? {
             step.check_alive(session)?;
         }
@@ -107,7 +100,7 @@ impl ClientRow {
             "INSERT INTO client (file, client, process, space) VALUES (?1, ?2, ?3, ?4)",
             params![own.name, client.0.to_be_bytes(), process.id, process.space],
         )?;
-        Ok(Some((rows.last_insert_rowid(), clock, step.after)))
+        Ok((rows.last_insert_rowid(), clock, step.after))
     }
 
     /// False if the row of this client is gone, as with an older state of the database that
@@ -129,31 +122,67 @@ impl ClientRow {
     }
 }
 
-/// The store's clock, if it is of this boot.
-fn clock(rows: &Connection, boot: &str) -> rusqlite::Result<Option<StoreClock>> {
-    let clock = rows.query_row(
-        "SELECT micros, nanos FROM machine WHERE boot = ?1",
-        [boot],
+/// The store's clock. A new one, if the machine has started since it was last used.
+fn clock(
+    database: &Database,
+    folder: &Folder,
+    boot: &str,
+    now: i64,
+) -> Result<StoreClock, StoreError> {
+    let Database {
+        connection: rows,
+        path,
+        ..
+    } = database;
+    let failed = |error: rusqlite::Error| of_sqlite(&error, path);
+    let found = rows.query_row(
+        "SELECT boot, micros, nanos, floor FROM machine",
+        (),
         |row| {
-            Ok(StoreClock {
-                micros: row.get(0)?,
-                nanos: row.get(1)?,
-            })
+            let (micros, nanos) = (row.get(1)?, row.get(2)?);
+            let found: (String, i64) = (row.get(0)?, row.get(3)?);
+            Ok((StoreClock { micros, nanos }, found))
         },
     );
-    clock.optional()
+    let Some((clock, (before, floor))) = found.optional().map_err(failed)? else {
+        return new_boot(rows, boot, now).map_err(failed);
+    };
+    // As no clock of one boot does.
+    let has_gone_back = clock.nanos > now || clock.at(now) < u64::try_from(floor).unwrap_or(0);
+    if before == boot && !has_gone_back {
+        return Ok(clock);
+    }
+    let is_masked = machine::is_masked(boot) || machine::is_masked(&before);
+    let living = living(database, folder)?;
+    if living.is_empty() {
+        if has_gone_back || !is_masked {
+            return new_boot(rows, boot, now).map_err(failed);
+        }
+        // It may be another boot all the same. At worst, the time of what was kept begins anew.
+    } else if !is_masked || !living.iter().any(|file| folder.is_reached(file)) {
+        return Err(in_use(path, is_masked));
+    }
+    let noted = rows.execute("UPDATE machine SET boot = ?1", [boot]);
+    noted.map(|_| clock).map_err(failed)
 }
 
-/// True if a client of another boot has its file locked. It is on another machine.
-fn has_living(rows: &Connection, folder: &Folder) -> rusqlite::Result<bool> {
-    let mut files = rows.prepare("SELECT file FROM client")?;
-    let files = files.query_map((), |row| row.get::<_, String>(0))?;
-    for file in files {
-        if folder.is_locked(&file?) {
-            return Ok(true);
+/// The files of the clients that live.
+fn living(database: &Database, folder: &Folder) -> Result<Vec<String>, StoreError> {
+    let rows = &database.connection;
+    let files = rows
+        .prepare("SELECT file FROM client")
+        .and_then(|mut files| {
+            let files = files.query_map((), |row| row.get::<_, String>(0))?;
+            files.collect::<rusqlite::Result<Vec<_>>>()
+        });
+    let mut living = Vec::new();
+    for file in files.map_err(|error| of_sqlite(&error, &database.path))? {
+        let is_locked = folder.is_locked(&file);
+        if is_locked.map_err(|error| of_io(&error, folder.path()))? {
+            living.push(file);
         }
     }
-    Ok(false)
+    Ok(living)
 }
 
 /// Ends what was before this boot, and sets the clock. It begins above all tokens that are

@@ -27,6 +27,24 @@ pub(crate) fn not_writable(path: &Path) -> StoreError {
     StoreError::new(Misconfigured, detail).advise(RIGHTS)
 }
 
+/// Clients live that are not of this boot, or can't be known to be.
+pub(crate) fn in_use(path: &Path, is_masked: bool) -> StoreError {
+    let path = path.display();
+    let (by, advice) = match is_masked {
+        true => (
+            "clients of another container, whose sockets can't be reached from here, and a mount \
+             hides the kernel's boot id from one of the two",
+            "unmount /proc/sys/kernel/random/boot_id in each container, give each a file of its \
+             own, or use a server",
+        ),
+        false => (
+            "another machine, or a container with a kernel of its own",
+            "give each machine a file of its own, or use a server",
+        ),
+    };
+    StoreError::new(Misconfigured, format!("{path} is in use by {by}")).advise(advice)
+}
+
 /// Somebody takes the files away again and again.
 pub(crate) fn replaced(path: &Path) -> StoreError {
     let path = path.display();

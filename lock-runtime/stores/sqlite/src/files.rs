@@ -117,7 +117,7 @@ fn lock(mut log: File) -> io::Result<Option<Log>> {
     Ok(None)
 }
 
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ELOOP)
 }
 

@@ -5,17 +5,30 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 
-/// Changes whenever the machine starts.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The end of an id that is not the kernel's. Containers of LXC and systemd-nspawn have a file of
+/// their own in its place, with another id at each start.
+const MASKED: &str = " masked";
+
+/// Changes whenever the machine starts, and one that [is masked](is_masked) at other times too.
 pub(crate) fn boot_id() -> io::Result<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let id = fs::read_to_string(BOOT_ID)?;
     let id = id.trim();
     if id.is_empty() {
         return Err(io::Error::other("the machine's boot id is empty"));
     }
-    Ok(id.to_owned())
+    let is_masked = statfs(BOOT_ID)?.filesystem_type() != PROC_SUPER_MAGIC;
+    Ok(format!("{id}{}", if is_masked { MASKED } else { "" }))
+}
+
+/// True if another id is no proof of another boot.
+pub(crate) fn is_masked(boot: &str) -> bool {
+    boot.ends_with(MASKED)
 }
 
 /// Nanoseconds since the machine started, with the time of its sleep. The same in all processes.
@@ -53,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_boot_has_a_name_and_a_time() {
-        assert!(boot_id().is_ok_and(|id| id.len() == 36));
+        assert!(boot_id().is_ok_and(|id| id.trim_end_matches(MASKED).len() == 36));
         assert!(boot_nanos().is_ok_and(|nanos| nanos > 0));
         assert!(process_space().is_some());
     }

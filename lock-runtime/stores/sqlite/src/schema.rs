@@ -22,7 +22,8 @@ const BEFORE: i64 = 3;
 
 const TABLES: &str = "
     -- The boot in which all times of the other tables are, and its clock: `micros` since 1970 at
-    -- the boot time `nanos`. No token below `floor` is given again.
+    -- the boot time `nanos`, about the last at which anything was written. No token below `floor`
+    -- is given again.
     CREATE TABLE machine (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         boot TEXT NOT NULL,
@@ -126,6 +127,13 @@ pub(crate) const END_OF_BOOT: &str = "
     DELETE FROM latch;
     DELETE FROM latch_place;
     DELETE FROM call;
+";
+
+/// Notes a boot time of the same clock, to the microsecond: that clock must not go back.
+pub(crate) const NOTE_TIME: &str = "
+    UPDATE machine SET
+        micros = micros + (?1 - nanos) / 1000,
+        nanos = nanos + (?1 - nanos) / 1000 * 1000
 ";
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

@@ -10,6 +10,7 @@ use lock_store::nanos;
 use lock_store::timing::QUEUE_TTL;
 use rusqlite::params;
 
+use crate::schema::NOTE_TIME;
 use crate::step::Step;
 
 /// The number of changed rows between two sweeps.
@@ -31,6 +32,8 @@ pub(crate) struct Sweeps {
     changes: u64,
     /// The time of the next look at all tables.
     next: i64,
+    /// When the time is to be noted with what is written.
+    notes_at: i64,
     /// There was more than fits into one transaction.
     pub(crate) is_behind: bool,
 }
@@ -43,6 +46,10 @@ impl Sweeps {
     /// At the end of a transaction.
     pub(crate) fn sweep(&mut self, step: &mut Step<'_>) -> rusqlite::Result<()> {
         let written = step.rows.total_changes().saturating_sub(self.changes);
+        if written > 0 && step.now >= self.notes_at {
+            step.execute(NOTE_TIME, [step.now])?;
+            self.notes_at = step.now.saturating_add(nanos(CLEANS_EACH));
+        }
         let cleans = self.are_due(step.now);
         if !cleans && written < EACH {
             return Ok(());

@@ -129,11 +129,10 @@ impl Worker {
 
     fn open(&self) -> Result<Open, StoreError> {
         let database = Database::open(&self.path)?;
-        let opened = Opened::new(database, self.client, self.hearer.clone())?;
+        let (opened, socket) = Opened::new(database, self.client, self.hearer.clone())?;
         let (receives, closed) = oneshot::channel();
-        let received = opened
-            .bind()
-            .and_then(|socket| receive(socket, self.hearer.clone(), &self.clock, closed));
+        let received =
+            socket.and_then(|socket| receive(socket, self.hearer.clone(), &self.clock, closed));
         if let Err(error) = received {
             tracing::warn!(
                 folder = %opened.folder.path().display(), %error,
