@@ -147,12 +147,13 @@ fn clock(
     let Some((clock, (before, floor))) = found.optional().map_err(failed)? else {
         return new_boot(rows, boot, now).map_err(failed);
     };
+    let is_masked = machine::is_masked(boot) || machine::is_masked(&before);
     // As no clock of one boot does.
     let has_gone_back = clock.nanos > now || clock.at(now) < u64::try_from(floor).unwrap_or(0);
-    if before == boot && !has_gone_back {
+    // The kernel's id is proof enough.
+    if before == boot && !(is_masked && has_gone_back) {
         return Ok(clock);
     }
-    let is_masked = machine::is_masked(boot) || machine::is_masked(&before);
     let living = living(database, folder)?;
     if living.is_empty() {
         if has_gone_back || !is_masked {
