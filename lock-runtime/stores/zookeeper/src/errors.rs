@@ -56,8 +56,8 @@ pub(crate) mod code {
 const RIGHTS: &str = "allow this user to create, read, write and delete below the chroot of the \
                       URL (`setAcl`), or give the URL the user who may";
 const LOGIN: &str = "check user and password in the URL, and the servers' authentication providers";
-const NOBODY: &str = "give the URL a user, and let the servers' `enforce.auth.schemes` have `digest`: \
-                      SASL is not available";
+const NOBODY: &str = "give the URL a user, and let the servers' `enforce.auth.schemes` have \
+                      `digest`: SASL is not available";
 const CHROOT: &str = "create it, with `LockClient::migrate()` or `zkCli.sh create`, or correct the \
                       path at the end of the URL";
 const VERSION: &str = "use ZooKeeper 3.5 or later on all servers: older ones have no containers";

@@ -92,7 +92,10 @@ impl ZooKeeperEngine {
         };
         loop {
             let (base, version) = self.read_base(live, path).await?;
-            let needed = (given.highest + 1).saturating_sub(window_first(0, zxid));
+            let needed = given
+                .highest
+                .saturating_add(1)
+                .saturating_sub(window_first(0, zxid));
             if base < needed {
                 let data = needed.to_string();
                 let raised = wire::set_data(path, data.as_bytes(), Some(version));
