@@ -143,7 +143,8 @@ impl LockClientBuilder {
 
     /// Whether a hold that is handed over begins with its message. If not, a message is only a
     /// hint: the waiting client asks the store and believes that reply. This costs one round trip
-    /// for each hand-over. Default: `true`.
+    /// for each hand-over. Default: `true`; in a Redis Cluster, and where replicas confirm, it is
+    /// always a hint.
     ///
     /// A message repeats a secret of the request that waits. A user who may only publish does not
     /// know it. A user who may also subscribe to the namespace's channels can read it there, and

@@ -19,7 +19,8 @@ pub struct Stats {
     pub since_last_answer: Option<Duration>,
     /// Requests that the store granted in reply to their command.
     pub granted_by_store: u64,
-    /// Requests that got their lock from the release of another client.
+    /// Requests that got their lock by the message of another client's release. Where that is a
+    /// hint, as in a Redis Cluster, the store grants the lock when it is asked.
     pub handed_over: u64,
     /// Requests that got their lock from another task of this process.
     pub handed_off: u64,

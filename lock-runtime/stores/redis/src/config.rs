@@ -12,6 +12,8 @@ pub(crate) const KEEPALIVE_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// The pause between two requests for a cluster's map of slots.
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
+/// How long what one node says of a slot that has moved counts more than what most nodes say.
+pub(crate) const MOVE_SPREADS: Duration = Duration::from_secs(2);
 /// After a restart, a server of a quorum does not count for this time. No lease of the quorum is
 /// longer.
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);

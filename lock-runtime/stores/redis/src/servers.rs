@@ -42,7 +42,7 @@ impl Servers {
 
     /// One server at a time, the one to which the endpoint leads.
     pub(crate) fn one(endpoint: Endpoint, context: ClientContext) -> Self {
-        Self::One(supervisor::open(endpoint, context, Arc::default(), false))
+        Self::One(supervisor::open(endpoint, context, Arc::default()))
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

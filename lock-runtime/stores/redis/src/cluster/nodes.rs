@@ -1,6 +1,6 @@
 //! [`Cluster`]: the map of slots, and a connection to each node that is needed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use lock_store::{Failure, Instant, Link, Listener, Mutex, StoreError, StoreError
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::slot_map::{self, SlotMap};
-use crate::config::CLUSTER_MAP_PAUSE;
+use crate::config::{CLUSTER_MAP_PAUSE, MOVE_SPREADS};
 use crate::context::ClientContext;
 use crate::errors;
 use crate::topology::address::ServerAddress;
@@ -19,6 +19,9 @@ use crate::topology::unreached;
 use crate::transport::connected::Connected;
 use crate::transport::connection::Connection;
 use crate::transport::supervisor;
+
+/// Fewer masters may not outvote one of them: the nodes in the URL are asked as well.
+const FEW: usize = 3;
 
 /// A client's view of a cluster.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ struct ClusterState {
     /// Counts the maps.
     version: u64,
     nodes: HashMap<Arc<ServerAddress>, Arc<Connection>>,
+    /// Where slots have moved, by a node's reply, and when. Most nodes may not know yet.
+    moved: HashMap<u16, (Arc<ServerAddress>, Instant)>,
     closed: bool,
 }
 
@@ -177,7 +182,6 @@ impl Cluster {
             Endpoint::Node(client_at(&self.template, address)?, announced),
             self.context.clone(),
             Arc::clone(&self.links),
-            true,
         );
         state.nodes.insert(Arc::clone(address), Arc::clone(&node));
         Ok(node)
@@ -243,7 +247,11 @@ impl Cluster {
 
     /// Records a node's reply that a slot has moved. The reply is newer than the map.
     pub(super) fn note_moved(&self, slot: u16, to: &Arc<ServerAddress>) {
-        self.state.lock().map.set_owner(slot, to);
+        let now = self.context.clock.now();
+        let mut state = self.state.lock();
+        state.map.set_owner(slot, to);
+        state.moved.insert(slot, (Arc::clone(to), now));
+        drop(state);
         // A slot seldom moves alone.
         self.learn_soon();
     }
@@ -312,19 +320,19 @@ impl Cluster {
             paused.ok_or_else(|| self.map_not_reported())?;
         }
         *last = Some(clock.now());
-        let up: Vec<_> = {
-            let state = self.state.lock();
-            let nodes = state.nodes.iter().filter(|(_, node)| node.is_up());
-            let up = nodes.map(|(address, node)| (Arc::clone(address), Arc::clone(node)));
-            up.collect()
-        };
         // Half of the time, which leaves the other half for the nodes in the URL.
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
-        let known = match up.is_empty() {
+        let known = self.to_ask();
+        let known = known.into_iter().filter_map(|address| {
+            let node = self.node(&address).ok()?;
+            Some((address, node))
+        });
+        let known: Vec<_> = known.collect();
+        let reported = match known.is_empty() {
             true => None,
-            false => slot_map::ask(up, half, &self.context).await.ok(),
+            false => slot_map::ask(known, half, &self.context).await.ok(),
         };
-        let map = match known {
+        let map = match reported {
             Some(map) => map,
             None => {
                 let seeds = self.seeds.iter();
@@ -339,9 +347,31 @@ impl Cluster {
         Ok(())
     }
 
+    /// Which nodes to ask for the map, before those in the URL: all that have slots, if any node is
+    /// connected.
+    fn to_ask(&self) -> Vec<Arc<ServerAddress>> {
+        let state = self.state.lock();
+        let up = state.nodes.iter().filter(|(_, node)| node.is_up());
+        let mut known: BTreeSet<_> = up.map(|(address, _)| Arc::clone(address)).collect();
+        if !known.is_empty() {
+            known.extend(state.map.owners().cloned());
+            if known.len() < FEW {
+                known.extend(self.seeds.iter().cloned());
+            }
+        }
+        known.into_iter().collect()
+    }
+
     /// Stores a new map. Returns the connections to nodes that have no slots any more.
-    fn replace_map(&self, map: SlotMap) -> Vec<Arc<Connection>> {
+    fn replace_map(&self, mut map: SlotMap) -> Vec<Arc<Connection>> {
         let mut state = self.state.lock();
+        let now = self.context.clock.now();
+        state
+            .moved
+            .retain(|_, (_, seen)| now < *seen + MOVE_SPREADS);
+        for (slot, (to, _)) in &state.moved {
+            map.set_owner(*slot, to);
+        }
         state.map = map;
         state.version += 1;
         let ClusterState { map, nodes, .. } = &mut *state;

@@ -1,4 +1,5 @@
-//! `CLUSTER SLOTS`: the map of a cluster, as most of its nodes that answer have it.
+//! `CLUSTER SLOTS`: the map of a cluster, as most of the nodes that are asked have it; or else as
+//! most of those that answer soon.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -81,7 +81,7 @@ struct Task {
     clock: Clock,
     /// When the requests are looked at next.
     alarm: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// The bytes that were read since there was nothing to read.
+    /// The bytes that were read since there was nothing to read, or since the last look.
     in_a_row: usize,
     events: Option<Box<dyn ConnectionEvents>>,
 }
@@ -172,7 +172,7 @@ impl Task {
         }
     }
 
-    /// Reads what comes. Whether all is read that had come when it began.
+    /// Reads what comes. Whether that is all, or more than had come when it began to be read.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, RedisError> {
         for _ in 0..READS {
             let mut reader = self.shared.reader.lock()?;
@@ -199,7 +199,11 @@ impl Task {
             reader.deliver(queue, self.events.as_deref())?;
         }
         cx.waker().wake_by_ref();
-        Ok(self.in_a_row > KEPT)
+        let is_much = self.in_a_row > KEPT;
+        if is_much {
+            self.in_a_row = 0;
+        }
+        Ok(is_much)
     }
 
     /// Looks at the requests when it is time to.

@@ -50,7 +50,6 @@ pub(crate) fn open(
     endpoint: Endpoint,
     context: ClientContext,
     links: Arc<AtomicU64>,
-    is_node: bool,
 ) -> Arc<Connection> {
     let (report, reports) = mpsc::unbounded_channel();
     let connection = Connection::new(context.clone(), endpoint.name(), links, report);
@@ -61,7 +60,6 @@ pub(crate) fn open(
         endpoint,
         context,
         connection: Arc::downgrade(&connection),
-        is_node,
         progress,
         addresses: Addresses::default(),
     };
@@ -74,8 +72,6 @@ struct Supervisor {
     endpoint: Endpoint,
     context: ClientContext,
     connection: Weak<Connection>,
-    /// Of a cluster.
-    is_node: bool,
     progress: Arc<Progress>,
     /// Those of the server's name.
     addresses: Addresses,
@@ -232,10 +228,15 @@ impl Supervisor {
         }
     }
 
+    /// True for a node of a cluster.
+    fn is_node(&self) -> bool {
+        matches!(self.endpoint, Endpoint::Node(..))
+    }
+
     /// What the next connection should listen on, if it is little. Of more, and in a cluster, each
     /// request that waits knows best what to listen on, and where.
     fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
-        let channels = match self.is_node {
+        let channels = match self.is_node() {
             false => subscriptions.established(),
             true => Vec::new(),
         };
@@ -249,7 +250,7 @@ impl Supervisor {
     /// One attempt to connect, in its time: at one of the server's addresses.
     async fn attempt(&self, channels: &[String]) -> Result<MadeConnection, StoreError> {
         let prepare = || {
-            let subscriptions = Subscriptions::new(&self.context, self.is_node);
+            let subscriptions = Subscriptions::new(&self.context, self.is_node());
             let shared = self.connection.upgrade();
             // Each has its own, so that what is said of one that failed concerns no other.
             let link = shared.map_or(Link(0), |shared| shared.next_link());
@@ -314,7 +315,7 @@ impl Supervisor {
             namespace: &self.context.namespace,
             needs: self.context.needs,
             layout: self.context.layout,
-            is_node: self.is_node,
+            is_node: self.is_node(),
         }
     }
 
