@@ -305,6 +305,24 @@ async fn a_server_that_grants_a_session_less_than_those_before_lowers_the_trust_
     drop(guard);
 }
 
+/// Only a new session is refused for that. An old one is needed to give back what it has.
+#[tokio::test]
+async fn what_a_session_holds_that_becomes_shorter_than_three_ticks_is_free_afterwards() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let holder = client(&servers.url("?tick=1500ms&session=20s")).await;
+    let guard = holder.lock("k").lease(20 * SESSION).acquire().await;
+    let guard = guard.unwrap();
+    servers.kill_member(0);
+    servers.limit_sessions(0, Duration::from_secs(4));
+    servers.restart_member(0).await;
+    drop(guard);
+    let other = client(&servers.url("")).await;
+    eventually("it is free", async || {
+        other.lock("k").try_acquire().await.unwrap().is_some()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_waiter_whose_session_ended_waits_on_in_a_new_one() {
     let (servers, proxy) = behind_a_proxy().await;

@@ -79,8 +79,8 @@ impl Session {
     /// Connects, again and again, until it is closed.
     pub(crate) async fn run(self: Arc<Self>) {
         let clock = self.connecting.clock();
-        // In a row, with connections that ended at once.
-        let mut failures = 0;
+        // In a row: attempts, and connections that ended at once.
+        let (mut failures, mut quick) = (0, 0);
         while let Some(dialed) = self.connecting.until_closed(self.dialer.dial()).await {
             let begun = match dialed {
                 Ok(dialed) => self.begin(dialed).await,
@@ -97,12 +97,13 @@ impl Session {
             let began = clock.now();
             self.run_until_lost(live).await;
             // A proxy that cuts streams lets connections come up, and each of them writes.
-            failures = match clock.now() - began < pause_of(self.dialer.settings.session) {
-                true => failures + 1,
+            failures = 0;
+            quick = match clock.now() - began < pause_of(self.dialer.settings.session) {
+                true => quick + 1,
                 false => 0,
             };
-            if failures >= QUICK {
-                let paused = clock.sleep_until(clock.now() + backoff(failures / QUICK));
+            if quick >= QUICK {
+                let paused = clock.sleep_until(clock.now() + backoff(quick / QUICK));
                 let _ = self.connecting.until_closed(paused).await;
             }
         }

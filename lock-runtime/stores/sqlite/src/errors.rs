@@ -34,8 +34,8 @@ pub(crate) fn in_use(path: &Path, is_masked: bool) -> StoreError {
         true => (
             "clients of another container, whose sockets can't be reached from here, and a mount \
              hides the kernel's boot id from one of the two",
-            "unmount /proc/sys/kernel/random/boot_id in each container, give each a file of its \
-             own, or use a server",
+            "unmount /proc/sys/kernel/random/boot_id in each container, start the others again if \
+             their `.sock` files were deleted, give each a file of its own, or use a server",
         ),
         false => (
             "another machine, or a container with a kernel of its own",

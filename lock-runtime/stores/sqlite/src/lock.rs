@@ -249,7 +249,7 @@ fn mint(step: &mut Step<'_>, name: &str, tokens: u32) -> rusqlite::Result<u64> {
     let sql = "SELECT token FROM fence WHERE name = ?1";
     let last: Option<i64> = step.find(sql, [name], |row| row.get(0))?;
     let first = next_token(last.map_or(0, i64::cast_unsigned), step.micros);
-    let last = first + u64::from(tokens) - 1;
+    let last = first.saturating_add(u64::from(tokens).saturating_sub(1));
     let sql = "INSERT OR REPLACE INTO fence (name, token) VALUES (?1, ?2)";
     step.execute(sql, params![name, last.cast_signed()])?;
     step.after.minted = true;

@@ -15,14 +15,14 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// their own in its place, with another id at each start.
 const MASKED: &str = " masked";
 
-/// Changes whenever the machine starts, and one that [is masked](is_masked) at other times too.
+/// Changes whenever the machine starts. One that [is masked](is_masked) tells nothing of that.
 pub(crate) fn boot_id() -> io::Result<String> {
     let id = fs::read_to_string(BOOT_ID)?;
     let id = id.trim();
     if id.is_empty() {
         return Err(io::Error::other("the machine's boot id is empty"));
     }
-    let is_masked = statfs(BOOT_ID)?.filesystem_type() != PROC_SUPER_MAGIC;
+    let is_masked = statfs(BOOT_ID).is_ok_and(|it| it.filesystem_type() != PROC_SUPER_MAGIC);
     Ok(format!("{id}{}", if is_masked { MASKED } else { "" }))
 }
 

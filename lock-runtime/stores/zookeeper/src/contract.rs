@@ -54,7 +54,7 @@ impl OrderedEngine for ZooKeeperEngine {
 
     async fn acquire(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Acquired> {
         match self.acquire(on, request).await {
-            // The key's node is another program's, and ends with that.
+            // The key's node, or one above it, is another program's and ends with that.
             Err(Fault::Refused(code::EPHEMERAL_PARENT)) => Ok(Acquired::Conflict),
             acquired => acquired,
         }

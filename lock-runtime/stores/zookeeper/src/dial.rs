@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::lookup_host;
 
 use crate::connection::message;
-use crate::errors::{not_serving, of_code};
+use crate::errors::{not_serving, of_code, too_short};
 use crate::transport::{ReadHalf, Transport, WriteHalf};
 use crate::trust::SharedTrust;
 use crate::url::Settings;
@@ -75,6 +75,7 @@ impl Dialer {
     pub(crate) async fn shortest_session(&self) -> Option<Duration> {
         let settings = Settings {
             session: Duration::from_millis(1),
+            tick: None,
             ..Settings::clone(&self.settings)
         };
         let limit = self.members.limit();
@@ -144,6 +145,12 @@ impl Dialer {
             server,
         };
         if dialed.connected.session != 0 {
+            let granted = dialed.connected.timeout;
+            // One that is taken over may have locks, which end as they are given up.
+            if wanted.session == 0 && self.settings.is_too_short(granted) {
+                let _ = exchange(&mut dialed, 1, &wire::close()).await;
+                return Err(too_short(granted, &dialed.server));
+            }
             self.greet(&mut dialed).await?;
         }
         Ok(dialed)

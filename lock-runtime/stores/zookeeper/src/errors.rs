@@ -108,8 +108,8 @@ pub(crate) fn of_code(code: i32, server: &str) -> StoreError {
         code::THROTTLED => (Loading, "it is overloaded", None),
         code::TOO_LONG => (
             Refused,
-            "one transaction for all of these keys is longer than its `jute.maxbuffer`, 1 MB by \
-             default",
+            "one transaction for all of these keys would be longer than 1 MB, the limit here \
+             whatever the servers' `jute.maxbuffer` is",
             Some("lock fewer keys at once, or shorter ones"),
         ),
         code => {

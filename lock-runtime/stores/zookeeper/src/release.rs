@@ -33,27 +33,10 @@ impl EngineHolds for ZooKeeperEngine {
         let begun: Vec<Option<(HoldEnd, Own)>> = requests.iter().map(begin).collect();
         let mut released = Vec::new();
         for (request, begun) in requests.iter().zip(begun) {
-            let node = self.node(&request.claim.key);
-            let (mut ended, mut known) = (false, None);
-            if let Some((end, own)) = begun {
-                ended = self.end(live, end).await?;
-                // If it is gone, it may have another name.
-                let renaming = own.details.renaming.as_deref();
-                let renamed = renaming.and_then(|name| self.settings.layout.child(name));
-                if let Some(child) = renamed.filter(|_| !ended) {
-                    let end = self.begin_end(on, node.clone(), child, request);
-                    ended = self.end(live, end).await?;
-                }
-                known = Some(own.child);
-            }
-            ended = ended || self.release_unknown(on, request).await?;
-            // Until that is certain, it ends with its lease.
-            if let Some(child) = known {
-                self.own.lock().forget(&node, &child);
-            }
-            released.push(Released::of(ended));
+            released.push(self.release_begun(on, request, begun).await);
         }
-        Ok(released)
+        // What is refused for one does not hide from this client what became of the others.
+        released.into_iter().collect()
     }
 
     async fn abandon(&self, on: &Attempt<'_, Self>, request: &Acquire) -> Carried<Released> {
@@ -152,6 +135,35 @@ impl EngineHolds for ZooKeeperEngine {
 }
 
 impl ZooKeeperEngine {
+    /// The end of a release that has begun, if this client knows the hold.
+    async fn release_begun(
+        &self,
+        on: &Attempt<'_, Self>,
+        request: &Release,
+        begun: Option<(HoldEnd, Own)>,
+    ) -> Carried<Released> {
+        let live = on.live;
+        let node = self.node(&request.claim.key);
+        let (mut ended, mut known) = (false, None);
+        if let Some((end, own)) = begun {
+            ended = self.end(live, end).await?;
+            // If it is gone, it may have another name.
+            let renaming = own.details.renaming.as_deref();
+            let renamed = renaming.and_then(|name| self.settings.layout.child(name));
+            if let Some(child) = renamed.filter(|_| !ended) {
+                let end = self.begin_end(on, node.clone(), child, request);
+                ended = self.end(live, end).await?;
+            }
+            known = Some(own.child);
+        }
+        ended = ended || self.release_unknown(on, request).await?;
+        // Until that is certain, it ends with its lease.
+        if let Some(child) = known {
+            self.own.lock().forget(&node, &child);
+        }
+        Ok(Released::of(ended))
+    }
+
     /// The hold of this claim, as far as this client knows.
     fn held(&self, live: &Arc<Live>, node: &KeyNode, claim: &Claim) -> Option<Own> {
         let mut requests = self.own.lock();

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::base::KnownBases;
 use crate::connection::{Connection, Live};
 use crate::dial::{DialedSession, Dialer, Wanted};
-use crate::errors::{is_not_serving, too_short};
+use crate::errors::is_not_serving;
 use crate::own_children::OwnChildren;
 use crate::trust::{SessionTrust, SharedTrust};
 use crate::wire;
@@ -60,7 +60,8 @@ impl Session {
     /// Connects, again and again, until it is closed.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut wanted = Wanted::new(0);
-        let mut failures = 0;
+        // In a row: attempts, and connections that ended at once.
+        let (mut failures, mut quick) = (0, 0);
         // When the session is over at the latest, if it is not taken over, whatever a new leader
         // goes back to.
         let clock = self.connecting.clock();
@@ -91,27 +92,21 @@ impl Session {
                 self.connecting.fail(failures, error).await;
                 continue;
             }
-            let granted = dialed.connected.timeout;
-            if self.dialer.settings.is_too_short(granted) {
-                failures += 1;
-                let error = too_short(granted, &dialed.server);
-                self.connecting.fail(failures, error).await;
-                continue;
-            }
             wanted.session = dialed.connected.session;
             wanted.secret.clone_from(&dialed.connected.secret);
             let (live, error) = self.run_until_lost(dialed, wanted.trust.take()).await;
-            // One that has ended at once is a failure as well, and the next may end as soon.
-            failures = match live.was_of_use(clock.now()) {
+            failures = 0;
+            // The next one may end as soon.
+            quick = match live.was_of_use(clock.now()) {
                 true => 0,
-                false => failures + 1,
+                false => quick + 1,
             };
             ends = clock.now() + live.trust.lock().longest_timeout();
             wanted.trust = Some(Arc::clone(&live.trust));
             wanted.seen = self.seen.load(Ordering::Relaxed);
             // A server that is too old stays so. The others have to be as new, so all wait.
-            if failures > 0 || !error.kind().is_transient() {
-                self.connecting.fail(failures, error).await;
+            if quick > 0 || !error.kind().is_transient() {
+                self.connecting.fail(quick.max(1), error).await;
             }
         }
     }
