@@ -18,8 +18,9 @@ use super::socket::{Duplex, Socket};
 
 /// After this many reads in a row, other tasks have their turn.
 const READS: usize = 16;
-/// More bytes than the system keeps for a connection (6 MiB by default, `tcp_rmem`).
-const KEPT: usize = 8 << 20;
+/// More bytes than a reply may have (16 MiB), and than are kept for a connection by the system (6 to
+/// 32 MiB, `tcp_rmem`) and by Redis (32 MiB, `client-output-buffer-limit pubsub`).
+const KEPT: usize = 64 << 20;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
 
@@ -402,7 +403,7 @@ mod tests {
     }
 
     /// Says the same for ever, and takes everything.
-    struct Endless(&'static [u8]);
+    struct Endless(Vec<u8>);
 
     impl AsyncRead for Endless {
         fn poll_read(
@@ -411,7 +412,7 @@ mod tests {
             room: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             while room.remaining() >= self.0.len() {
-                room.put_slice(self.0);
+                room.put_slice(&self.0);
             }
             Poll::Ready(Ok(()))
         }
@@ -419,7 +420,8 @@ mod tests {
 
     #[tokio::test]
     async fn messages_that_never_end_keep_no_request_beyond_its_time() {
-        let messages = Endless(b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n");
+        let message = format!(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$999\r\n{:999}\r\n", "m");
+        let messages = Endless(message.into_bytes());
         let socket = tokio::io::join(messages, tokio::io::sink());
         let (clock, socket) = (
             Clock::new(Handle::current()),
