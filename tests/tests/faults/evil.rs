@@ -12,8 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What a request for this key is answered with.
 const EVIL: &[u8] = b"lock:evil";
-/// What a reply may have with some room, and what is on the way: as much as the system keeps at both
-/// ends, before anybody reads it.
+/// What a reply may have, with some room, and what is on the way: as much as the system keeps at
+/// both ends before anybody reads it.
 fn little() -> usize {
     let most = |setting: &str| {
         let path = format!("/proc/sys/net/ipv4/{setting}");

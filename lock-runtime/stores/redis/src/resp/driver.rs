@@ -18,8 +18,8 @@ use super::socket::{Duplex, Socket};
 
 /// After this many reads in a row, other tasks have their turn.
 const READS: usize = 16;
-/// More bytes than a reply may have (16 MiB), and than are kept for a connection by the system (6 to
-/// 32 MiB, `tcp_rmem`) and by Redis (32 MiB, `client-output-buffer-limit pubsub`).
+/// More bytes than a reply may have (16 MiB), and than are kept for a connection by the system (up
+/// to 32 MiB, `tcp_rmem`) and Redis (32 MiB, `client-output-buffer-limit pubsub`).
 const KEPT: usize = 64 << 20;
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
