@@ -1,5 +1,6 @@
 //! Real ZooKeeper servers for tests: one, or an ensemble of several.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -443,23 +444,60 @@ impl ZooKeeperEnsemble {
 impl ZooKeeperEnsemble {
     async fn count_leftovers(&self) -> usize {
         let mut session = self.session().await;
-        let mut count = 0;
+        let places = self.places(&mut session).await;
+        session.close().await;
+        let mail = format!("{}/{MAIL}/", self.chroot());
+        places
+            .iter()
+            .filter(|path| !path.starts_with(&mail))
+            .count()
+    }
+
+    /// The children of all keys, and the messages, as the session's member has them.
+    async fn places(&self, session: &mut ZooKeeperSession) -> BTreeSet<String> {
         let chroot = self.chroot();
+        let mut places = BTreeSet::new();
         for namespace in session.children(&chroot).await {
-            if namespace == MAIL {
-                continue;
-            }
             let namespace = format!("{chroot}/{namespace}");
             let keys = session.children(&namespace).await;
-            let keys: Vec<_> = keys
-                .iter()
-                .map(|key| format!("{namespace}/{key}"))
-                .collect();
-            let places = session.children_of(&keys).await;
-            count += places.iter().map(Vec::len).sum::<usize>();
+            let keys = keys.iter().map(|key| format!("{namespace}/{key}"));
+            let keys: Vec<String> = keys.collect();
+            for (key, names) in keys.iter().zip(session.children_of(&keys).await) {
+                places.extend(names.iter().map(|name| format!("{key}/{name}")));
+            }
         }
-        session.close().await;
-        count
+        places
+    }
+
+    /// A session at each member.
+    ///
+    /// # Panics
+    /// If one does not serve.
+    pub async fn session_at_each(&self) -> Vec<ZooKeeperSession> {
+        let mut sessions = Vec::new();
+        for port in self.ports() {
+            sessions.push(ZooKeeperSession::open(port).await.expect("it serves"));
+        }
+        sessions
+    }
+
+    /// What the first of these members has and another lacks, or the other way round. They are to
+    /// be copies of each other: if nothing is written and none is behind, one has lost something.
+    pub async fn differences(&self, members: &mut [ZooKeeperSession]) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut first = None;
+        for (at, member) in members.iter_mut().enumerate() {
+            let places = self.places(member).await;
+            let first = first.get_or_insert_with(|| places.clone());
+            let lacks = first.difference(&places).map(|path| ("lacks", path));
+            let has = places.difference(first).map(|path| ("has", path));
+            differences.extend(
+                lacks
+                    .chain(has)
+                    .map(|(verb, path)| format!("{at} {verb} {path}")),
+            );
+        }
+        differences
     }
 }
 

@@ -235,6 +235,12 @@ async fn a_hold_at_a_follower_that_is_cut_off_is_lost_before_another_gets_it() {
     let cut = || network.isolate(0);
     let (guard, next) = lost_before_another_has_it(guard, cut, &other).await;
     assert_eq!(reader.children(&key).await, held, "it answers what was");
+    let mut members = vec![reader];
+    for port in &ports[1..] {
+        members.push(ZooKeeperSession::open(*port).await.unwrap());
+    }
+    let differences = servers.differences(&mut members).await;
+    assert!(!differences.is_empty(), "as the runs with faults look for");
     assert!(next.is_held() && !guard.is_held());
     assert!(cut_off.lock("k").try_acquire().await.is_err());
     drop(guard);
@@ -244,6 +250,11 @@ async fn a_hold_at_a_follower_that_is_cut_off_is_lost_before_another_gets_it() {
     // It follows again, and its client goes on.
     eventually("its client goes on", async || {
         cut_off.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+    eventually("all know the same", async || {
+        let mut members = servers.session_at_each().await;
+        servers.differences(&mut members).await.is_empty()
     })
     .await;
 }

@@ -47,6 +47,9 @@ pub enum Fault {
     Evict,
     /// Another server took the place of a master: the work of other faults.
     Failover,
+    /// Servers that are copies of each other differ for good: the work of other faults, and of
+    /// ZooKeeper (seen in 3.8.0 only).
+    Differ,
     /// The server's wall clock is ahead for a while.
     ClockAhead,
     /// The server's wall clock is behind for a while.
@@ -100,6 +103,11 @@ impl Fault {
         self.place() != Place::Server
     }
 
+    /// Whether it is the work of others, within their time.
+    pub(super) fn is_of_others(self) -> bool {
+        matches!(self, Self::Failover | Self::Differ)
+    }
+
     pub(super) fn is_of_network(self) -> bool {
         self.place() == Place::Network
     }
@@ -143,6 +151,7 @@ impl fmt::Display for Fault {
             Self::LoseData => "data lost",
             Self::Evict => "eviction",
             Self::Failover => "a replica took over",
+            Self::Differ => "members that differ",
             Self::ClockAhead => "server's clock ahead",
             Self::ClockBehind => "server's clock behind",
         })

@@ -91,6 +91,13 @@ impl Settings {
         self.faults.retain(|fault| engine.can_have(*fault));
         self
     }
+
+    /// The same without the faults of clients and networks.
+    #[must_use]
+    pub fn of_servers_only(mut self) -> Self {
+        self.faults.retain(|fault| !fault.is_anywhere());
+        self
+    }
 }
 
 /// One run, from an empty server to the verdict.

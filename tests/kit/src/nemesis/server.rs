@@ -294,6 +294,20 @@ impl Server {
         }
     }
 
+    /// What is not the same at all of its members, of those that can forget what they have
+    /// acknowledged.
+    pub(super) async fn differences(&self) -> Vec<String> {
+        let Self::ZooKeeper(servers) = self else {
+            return Vec::new();
+        };
+        let mut members = servers.session_at_each().await;
+        let differences = servers.differences(&mut members).await;
+        for member in members {
+            member.close().await;
+        }
+        differences
+    }
+
     /// The clients that can hear of something.
     pub(super) async fn channels(&self) -> Vec<String> {
         match self {

@@ -211,6 +211,7 @@ impl Service {
             self.hear(slot);
         }
         self.look_for_leftovers(slots.len()).await;
+        let differ = self.look_for_differences().await;
         for slot in slots {
             let (status, _) = slot.process.finish().await;
             assert!(status.success(), "a process ended badly: {status}");
@@ -226,7 +227,10 @@ impl Service {
             .collect();
         let (accesses, refused) = super::resource::accesses(&self.resource).await;
         let injected = self.injected.into_inner().expect("nobody panics here");
-        let noticed = self.noticed.into_inner().expect("nobody panics here");
+        let mut noticed = self.noticed.into_inner().expect("nobody panics here");
+        for violation in &mut noticed {
+            violation.in_model = !differ;
+        }
         verdict::report(records, &accesses, refused, injected, noticed)
     }
 
@@ -245,6 +249,22 @@ impl Service {
             let text = format!("{processes} processes have subscriptions to {channels:?}");
             self.notice(Check::Leftovers, text);
         }
+    }
+
+    /// Whether members differ although nobody writes: they have lost what they had acknowledged,
+    /// and no client can know what that was. Such a run says nothing about locks.
+    async fn look_for_differences(&self) -> bool {
+        let differences = verdict::until_none(self.settings.patience, async || {
+            self.server.differences().await
+        });
+        let differences = differences.await;
+        let differ = !differences.is_empty();
+        if differ {
+            self.note(Fault::Differ, 0, Effect::DataLost);
+            let text = format!("its members differ: {differences:?}");
+            self.notice(Check::Leftovers, text);
+        }
+        differ
     }
 
     /// No subscription outlives its process.

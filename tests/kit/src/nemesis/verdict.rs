@@ -92,8 +92,7 @@ fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, St
         times.sort_unstable();
     }
     let mut stalls: BTreeMap<super::Fault, Stall> = BTreeMap::new();
-    // The work of another fault, whose time is within its own.
-    let is_own = |one: &&Injected| one.fault != super::Fault::Failover;
+    let is_own = |one: &&Injected| !one.fault.is_of_others();
     for fault in injected.iter().filter(is_own) {
         let firsts = grants.iter().filter_map(|(key, times)| {
             let next = times.partition_point(|at| *at < fault.to);

@@ -189,9 +189,10 @@ impl Worker {
         let outcome = match error {
             LockError::Busy { .. } => Outcome::Busy,
             LockError::Unavailable { .. } => Outcome::Failed,
-            // The process stood still between the grant and the beginning of the body.
+            // Its lease ended between the grant and the beginning of the body: the process stood
+            // still, or little was left and the renewal that was sent at once got no answer.
             LockError::Lost {
-                reason: LostReason::Stalled | LostReason::Expired,
+                reason: LostReason::Stalled | LostReason::Expired | LostReason::NotRenewed,
                 ..
             } if log.plan.style == Style::Body => Outcome::Failed,
             other => {

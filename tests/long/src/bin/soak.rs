@@ -5,7 +5,8 @@
 //! own. At the end it prints a report of all. The exit status is 1 if a run found what must not be,
 //! under faults that a lock must bear. With `worker` as its first argument it is one of the
 //! processes under load; there is no need to start that by hand. `--beside PROGRAM` names the
-//! `nemesis-worker` of another version, which every second process runs.
+//! `nemesis-worker` of another version, which every second process runs. With `--faults servers`,
+//! only servers fail.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: soak [--minutes N] [--seed S] \
     [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite|etcd|zookeeper] \
-    [--beside PROGRAM]";
+    [--beside PROGRAM] [--faults servers]";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -55,17 +56,19 @@ struct Options {
     minutes: u64,
     seed: u64,
     engine: Engine,
+    servers_only: bool,
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let (mut minutes, mut seed) = (1, u64::from(std::process::id()));
-    let (mut engine, mut beside) = (Engine::Redis, None);
+    let (mut engine, mut beside, mut servers_only) = (Engine::Redis, None, false);
     for option in arguments.chunks(2) {
         let value = option.get(1).map(String::as_str).unwrap_or_default();
         match (option[0].as_str(), value, value.parse()) {
             ("--minutes", _, Ok(number)) => minutes = number,
             ("--seed", _, Ok(number)) => seed = number,
+            ("--faults", "servers", _) => servers_only = true,
             ("--beside", program, _) if !program.is_empty() => beside = Some(program.into()),
             ("--engine", name, _) => {
                 let mut named = Engine::NAMED.iter();
@@ -81,6 +84,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
         minutes,
         seed,
         engine,
+        servers_only,
     })
 }
 
@@ -91,6 +95,7 @@ async fn soak(options: Options) -> Report {
         minutes,
         seed,
         engine,
+        servers_only,
     } = options;
     let mut seeds = Seeded::new(seed);
     let mut all = Report::default();
@@ -103,6 +108,9 @@ async fn soak(options: Options) -> Report {
         eprintln!("a run of {length:.0?} with seed {next}");
         let mut settings = Settings::new(&program, next, length).on(engine);
         settings.beside.clone_from(&beside);
+        if servers_only {
+            settings = settings.of_servers_only();
+        }
         let report = run(&settings).await;
         for violation in report.in_model() {
             eprintln!("seed {next}: {violation}");
