@@ -342,9 +342,13 @@ impl ZooKeeperEnsemble {
     /// # Panics
     /// If none does.
     pub async fn session(&self) -> ZooKeeperSession {
+        self.session_at(&self.ports()).await
+    }
+
+    async fn session_at(&self, ports: &[u16]) -> ZooKeeperSession {
         let began = Instant::now();
         loop {
-            for port in self.ports() {
+            for &port in ports {
                 let opened = ZooKeeperSession::open(port);
                 let opened = tokio::time::timeout(Duration::from_secs(2), opened).await;
                 if let Ok(Ok(mut session)) = opened
@@ -476,7 +480,7 @@ impl ZooKeeperEnsemble {
     pub async fn session_at_each(&self) -> Vec<ZooKeeperSession> {
         let mut sessions = Vec::new();
         for port in self.ports() {
-            sessions.push(ZooKeeperSession::open(port).await.expect("it serves"));
+            sessions.push(self.session_at(&[port]).await);
         }
         sessions
     }

@@ -252,10 +252,17 @@ impl Service {
     }
 
     /// Whether members differ although nobody writes: they have lost what they had acknowledged,
-    /// and no client can know what that was. Such a run says nothing about locks.
+    /// and no client can know what that was. Such a run says nothing about locks. What comes and
+    /// goes counts as none: each look must find the same.
     async fn look_for_differences(&self) -> bool {
+        let mut lasting: Option<Vec<String>> = None;
         let differences = verdict::until_none(self.settings.patience, async || {
-            self.server.differences().await
+            let mut found = self.server.differences().await;
+            if let Some(before) = &lasting {
+                found.retain(|difference| before.contains(difference));
+            }
+            lasting = Some(found.clone());
+            found
         });
         let differences = differences.await;
         let differ = !differences.is_empty();
