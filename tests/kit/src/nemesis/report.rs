@@ -68,6 +68,12 @@ impl Report {
         self.violations.iter().filter(|found| found.in_model)
     }
 
+    /// How many of its runs say nothing about locks, since the store's servers came to differ.
+    #[must_use]
+    pub fn runs_in_vain(&self) -> u64 {
+        self.faults.get(&Fault::Differ).copied().unwrap_or(0)
+    }
+
     /// Asserts what a test of a whole run expects.
     ///
     /// # Panics
@@ -75,6 +81,7 @@ impl Report {
     pub fn must_be_clean_and_hard_enough(&self, settings: &Settings) {
         let found: Vec<_> = self.in_model().map(ToString::to_string).collect();
         assert!(found.is_empty(), "{found:#?}");
+        assert_eq!(self.runs_in_vain(), 0, "its members differ");
         assert!(self.granted >= 100, "{} grants", self.granted);
         let is_hard = self.refused > 0 || !settings.engine.frees_soon();
         assert!(is_hard, "no stale access was even tried");

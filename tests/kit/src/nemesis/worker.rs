@@ -40,6 +40,8 @@ pub(super) struct Worker {
     pub(super) process: u32,
     /// What it takes.
     keys: &'static [&'static str],
+    /// Whether a grant may have less time than its lease: what is left of a session's.
+    in_a_session: bool,
     attempts: AtomicU64,
     stop: AtomicBool,
     pub(super) wrongly: Option<Wrongly>,
@@ -72,6 +74,9 @@ pub async fn run_worker(words: &[String]) {
             true => &EXCLUSIVE,
             false => &KEYS,
         },
+        in_a_session: ["zookeeper:", "etcd:"]
+            .iter()
+            .any(|scheme| arguments.url.starts_with(scheme)),
         attempts: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         wrongly: arguments
@@ -189,12 +194,16 @@ impl Worker {
         let outcome = match error {
             LockError::Busy { .. } => Outcome::Busy,
             LockError::Unavailable { .. } => Outcome::Failed,
-            // Its lease ended between the grant and the beginning of the body: the process stood
-            // still, or little was left and the renewal that was sent at once got no answer.
+            // The process stood still between the grant and the beginning of the body.
             LockError::Lost {
-                reason: LostReason::Stalled | LostReason::Expired | LostReason::NotRenewed,
+                reason: LostReason::Stalled | LostReason::Expired,
                 ..
             } if log.plan.style == Style::Body => Outcome::Failed,
+            // Little was left of the session, and the renewal that was sent at once got no answer.
+            LockError::Lost {
+                reason: LostReason::NotRenewed,
+                ..
+            } if log.plan.style == Style::Body && self.in_a_session => Outcome::Failed,
             other => {
                 say(&format!("unexpected {:?} {other:?}", log.plan.keys));
                 Outcome::Failed

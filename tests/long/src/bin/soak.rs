@@ -42,7 +42,11 @@ async fn main() -> Result<ExitCode, String> {
             if none {
                 println!("no other server took over, so that this shows nothing about it");
             }
-            let failed = none || report.in_model().next().is_some();
+            let in_vain = report.runs_in_vain();
+            if in_vain > 0 {
+                println!("runs that say nothing, since the store's members came to differ: {in_vain}");
+            }
+            let failed = none || in_vain > 0 || report.in_model().next().is_some();
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
