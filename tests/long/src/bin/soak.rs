@@ -44,7 +44,7 @@ async fn main() -> Result<ExitCode, String> {
             }
             let in_vain = report.runs_in_vain();
             if in_vain > 0 {
-                println!("runs that say nothing, since the store's members came to differ: {in_vain}");
+                println!("runs that say nothing, since their servers came to differ: {in_vain}");
             }
             let failed = none || in_vain > 0 || report.in_model().next().is_some();
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
