@@ -142,7 +142,9 @@ impl Engine {
             held: self.held(),
             waiting: self.waiting(),
             longest_waiting: self.local_queues.oldest().map(since),
-            connected: !self.store.is_closed() && self.store.is_connected(),
+            connected: !self.has_no_thread()
+                && !self.store.is_closed()
+                && self.store.is_connected(),
             since_last_answer: self.liveness.answered().map(since),
             release_failures: self.cleanup.release_failures(),
             undoing: self.cleanup.pending(),

@@ -13,7 +13,8 @@ pub struct Stats {
     pub waiting: usize,
     /// How long the oldest of the requests for a lock waits by now.
     pub longest_waiting: Option<Duration>,
-    /// Whether it has a connection: to any server of a cluster, to a majority of a quorum.
+    /// Whether it has a connection: to any server of a cluster, to a majority of a quorum. On
+    /// PostgreSQL, which connects when it is asked for something, this question has it connect.
     pub connected: bool,
     /// How long ago the last command was sent that the store has answered. `None` before the first.
     pub since_last_answer: Option<Duration>,

@@ -1,9 +1,14 @@
 //! In PostgreSQL: the table `shedlock`, as ShedLock's documentation has it, by the server's time.
 
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{Layout, LockClient, LockError};
-use lock_testkit::PostgresServer;
+use lock_runtime::observe::{Event, Observer, What};
+use lock_runtime::{Credentials, Layout, LockClient, LockError};
+use lock_testkit::{PostgresServer, eventually};
 
 use crate::{Shared, client, jobs};
 
@@ -261,4 +266,56 @@ async fn a_client_goes_on_when_the_clock_of_its_server_was_set() {
         .await;
     let guard = client.lock("report").try_acquire().await.unwrap();
     guard.unwrap().release().await.unwrap();
+}
+
+/// Nothing but the question whether it is, as a probe asks it.
+#[tokio::test]
+async fn a_client_without_requests_is_connected_again_when_its_server_is() {
+    let (server, shared) = postgres().await;
+    let client = client(&shared.url).await;
+    // What it asks by itself at the beginning is answered.
+    client.health().await.unwrap();
+    server.stop().await;
+    eventually("it is told", async || !client.stats().connected).await;
+    server.restart().await;
+    eventually("it is connected", async || client.stats().connected).await;
+}
+
+/// The ends of connections.
+#[derive(Debug)]
+struct Ends(Arc<AtomicUsize>);
+
+impl Observer for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let What::Disconnected { .. } = event.what {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Sessions of ten minutes are replaced in the same way.
+#[tokio::test]
+async fn a_client_without_requests_stays_connected_while_its_sessions_are_replaced() {
+    let (server, shared) = postgres().await;
+    let ends = Arc::new(AtomicUsize::new(0));
+    let client = LockClient::builder()
+        .url(shared.url.replace("jobs@", ""))
+        .observer(Ends(Arc::clone(&ends)))
+        .connect_timeout(Duration::from_secs(10))
+        .command_timeout(Duration::from_secs(5))
+        .credentials(|| {
+            let credentials = Credentials::new("jobs", "none").valid_for(Duration::from_secs(1));
+            std::future::ready(Ok::<_, io::Error>(credentials))
+        });
+    let client = client.connect().await.unwrap();
+    let newest = "SELECT coalesce(max(date_part('epoch', backend_start) * 1000), 0)::bigint
+        FROM pg_stat_activity WHERE usename = 'jobs'";
+    let mut sessions = HashSet::new();
+    eventually("several sessions have been there", async || {
+        assert!(client.stats().connected);
+        sessions.insert(server.number(newest).await);
+        sessions.len() > 4
+    })
+    .await;
+    assert_eq!(ends.load(Ordering::SeqCst), 0);
 }

@@ -54,6 +54,15 @@ pub(crate) struct Connection {
     _open: oneshot::Sender<()>,
 }
 
+/// Whether a session is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionState {
+    Open,
+    /// Another one takes its place, and nothing else is wrong with it.
+    Old,
+    Gone,
+}
+
 /// A statement under way.
 struct BusyMark<'c>(&'c Connection);
 
@@ -176,13 +185,18 @@ impl Connection {
         self.renew_at.map_or(until, of_credentials)
     }
 
-    pub(crate) fn is_open(&self, now: Instant) -> bool {
-        let is_old = self.load() == 0 && now > self.until();
+    /// Whether it takes statements now, or will when it has answered those that it has.
+    pub(crate) fn state(&self, now: Instant) -> SessionState {
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
-        let is_unwanted =
-            self.is_retired.load(Ordering::Relaxed) || is_replaced || is_old && !self.is_doubted();
-        !is_unwanted && !self.client.is_closed()
+        let is_retired = self.is_retired.load(Ordering::Relaxed);
+        if is_retired || is_replaced || self.client.is_closed() {
+            SessionState::Gone
+        } else if self.load() == 0 && now > self.until() && !self.is_doubted() {
+            SessionState::Old
+        } else {
+            SessionState::Open
+        }
     }
 
     fn is_doubted(&self) -> bool {

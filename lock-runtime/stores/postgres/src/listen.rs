@@ -183,7 +183,7 @@ impl Subscriber {
     /// The client's other connections work.
     fn is_pool_connected(&self) -> bool {
         let pool = self.pool.upgrade();
-        pool.is_some_and(|pool| pool.is_connected())
+        pool.is_some_and(|pool| pool.has_connection())
     }
 
     async fn subscribe(&self) -> SubscriptionEnd {

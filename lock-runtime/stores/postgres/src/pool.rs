@@ -7,7 +7,7 @@ use lock_store::timing::backoff;
 use lock_store::{Clock, Instant, Listener, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, SessionState};
 use crate::errors::of_old_credentials;
 use crate::news::Hearer;
 use crate::route::CONNECT_SLOW_TEXT;
@@ -53,6 +53,8 @@ struct PoolState {
     retired: Option<Instant>,
     /// Since when there is a connection.
     since: Option<Instant>,
+    /// The last one was only old, and one that takes its place is on its way.
+    renews: bool,
     connects: u64,
     is_closed: bool,
 }
@@ -60,12 +62,33 @@ struct PoolState {
 /// What to do for a statement.
 enum Choice {
     Use(Arc<Connection>),
-    Wait { failures: u64, unanswered: usize },
+    Wait {
+        failures: u64,
+        unanswered: usize,
+        renews: bool,
+    },
     Refused(StoreError),
     Closed,
 }
 
+/// How an attempt to connect ended.
+enum OpeningEnd {
+    /// There was no connection before.
+    First,
+    /// It was to take the place of the last connection.
+    Lost(StoreError),
+    Other,
+}
+
 impl PoolState {
+    /// An attempt failed. True if the last one was to take the place of a connection.
+    fn note_failure(&mut self) -> bool {
+        let is_over = self.renews && self.opening == 0;
+        self.renews &= !is_over;
+        let has_another = self.connections.iter().any(|one| one.is_usable());
+        is_over && !has_another && self.since.take().is_some()
+    }
+
     /// Notes that there is a connection. True if there was none before.
     fn note_up(&mut self, now: Instant) -> bool {
         let is_first = self.since.is_none() && !self.is_closed;
@@ -117,6 +140,7 @@ impl Pool {
                 Choice::Wait {
                     failures,
                     unanswered,
+                    ..
                 } => {
                     let before = *failures_before.get_or_insert(failures);
                     let error = self.state.lock().error.clone();
@@ -162,20 +186,23 @@ impl Pool {
             return Choice::Closed;
         }
         let connections = &mut state.connections;
-        connections.retain(|connection| connection.is_open(now));
+        let mut renews = false;
+        connections.retain(|connection| {
+            let is = connection.state(now);
+            renews |= is == SessionState::Old;
+            is == SessionState::Open
+        });
         let usable = || connections.iter().filter(|one| one.is_usable());
         let best = usable().min_by_key(|one| (one.is_worn(now), one.load()));
         let best = best.cloned();
         // Another one opens in the place of a worn one.
         let usable = usable().filter(|one| !one.is_worn(now)).count();
         let open = connections.len();
-        if best.is_none()
-            && state.refused_until.is_some_and(|until| now < until)
-            && let Some(error) = &state.error
-        {
-            return Choice::Refused(error.clone());
-        }
-        let lost = best.is_none() && state.since.is_some();
+        let is_refused = best.is_none() && state.refused_until.is_some_and(|until| now < until);
+        let refusal = match is_refused {
+            true => state.error.clone(),
+            false => None,
+        };
         let is_idle = best
             .as_ref()
             .is_some_and(|connection| connection.load() == 0);
@@ -188,28 +215,32 @@ impl Pool {
         };
         // Those that are not answered take room in the server, closed or not. It has few.
         let has_room = open + state.opening < 2 * self.settings.connections;
-        let opens = has_room && !is_idle && !rests && usable + state.opening < most;
+        let may_open = has_room && !is_idle && !rests && refusal.is_none();
+        let opens = may_open && usable + state.opening < most;
         state.opening += usize::from(opens);
         let (failures, unanswered) = (state.failures, open - usable);
         let migrations = state.migrations;
+        let renews = (renews || state.renews) && best.is_none() && state.opening > 0;
+        state.renews = renews;
+        let lost = best.is_none() && state.since.is_some() && !renews;
         if lost {
             state.since = None;
         }
         drop(state);
         if lost {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
-            self.hearer
-                .listener
-                .on_disconnected(&self.settings.server, &error);
+            self.announce_loss(&error);
         }
         if opens {
             self.clock.spawn(Arc::clone(self).open(migrations));
         }
-        match best {
-            Some(connection) => Choice::Use(connection),
-            None => Choice::Wait {
+        match (best, refusal) {
+            (Some(connection), _) => Choice::Use(connection),
+            (None, Some(error)) => Choice::Refused(error),
+            (None, None) => Choice::Wait {
                 failures,
                 unanswered,
+                renews,
             },
         }
     }
@@ -218,8 +249,16 @@ impl Pool {
     async fn open(self: Arc<Self>, migrations: u64) {
         let began = self.clock.now();
         let opened = Connection::open(&self.settings, &self.clock).await;
-        let is_first = self.finish_opening(opened, began, migrations);
-        self.announce_change(is_first);
+        let end = self.finish_opening(opened, began, migrations);
+        if let OpeningEnd::Lost(error) = &end {
+            self.announce_loss(error);
+        }
+        self.announce_change(matches!(end, OpeningEnd::First));
+    }
+
+    fn announce_loss(&self, error: &StoreError) {
+        let server = &self.settings.server;
+        self.hearer.listener.on_disconnected(server, error);
     }
 
     fn announce_change(&self, is_first: bool) {
@@ -251,19 +290,19 @@ impl Pool {
         });
     }
 
-    /// Ends an attempt to connect. True if there was no connection before.
+    /// Ends an attempt to connect.
     fn finish_opening(
         &self,
         opened: Result<Connection, StoreError>,
         began: Instant,
         migrations: u64,
-    ) -> bool {
+    ) -> OpeningEnd {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.opening -= 1;
         match opened {
             // If it was closed meanwhile, so is this one.
-            Ok(_) if state.is_closed => false,
+            Ok(_) if state.is_closed => OpeningEnd::Other,
             Ok(connection) => {
                 // What it was told may be older, too.
                 if state.retired.is_some_and(|at| began < at) {
@@ -273,10 +312,19 @@ impl Pool {
                 state.failed_at = None;
                 state.refusals = 0;
                 state.refused_until = None;
-                state.note_up(now)
+                state.renews = false;
+                match state.note_up(now) {
+                    true => OpeningEnd::First,
+                    false => OpeningEnd::Other,
+                }
             }
             // Whoever waits tries again.
-            Err(error) if needs_an_operator(&error) && migrations < state.migrations => false,
+            Err(error) if needs_an_operator(&error) && migrations < state.migrations => {
+                match state.note_failure() {
+                    true => OpeningEnd::Lost(error),
+                    false => OpeningEnd::Other,
+                }
+            }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
                 // They were right before.
@@ -291,9 +339,12 @@ impl Pool {
                     let pause = backoff(state.refusals).min(TRIES_AGAIN);
                     state.refused_until = Some(now + pause);
                 }
-                state.error = Some(error);
+                state.error = Some(error.clone());
                 state.failed_at = Some(now);
-                false
+                match state.note_failure() {
+                    true => OpeningEnd::Lost(error),
+                    false => OpeningEnd::Other,
+                }
             }
         }
     }
@@ -322,11 +373,31 @@ impl Pool {
         (state.since, state.connects.saturating_sub(1))
     }
 
-    pub(crate) fn is_connected(&self) -> bool {
+    pub(crate) fn has_connection(&self) -> bool {
         let now = self.clock.now();
         let state = self.state.lock();
         let mut connections = state.connections.iter();
-        connections.any(|connection| connection.is_open(now) && connection.is_usable())
+        connections.any(|one| one.state(now) == SessionState::Open && one.is_usable())
+    }
+
+    /// Whether there is a connection, or another one takes the place of the last. If there is none,
+    /// one is opened: else a service that gets requests only while it has one would never have one.
+    pub(crate) fn is_connected(self: &Arc<Self>) -> bool {
+        if self.has_connection() {
+            return true;
+        }
+        let now = self.clock.now();
+        let state = self.state.lock();
+        let rests = state.failed_at.is_some_and(|at| now < at + OPENS_AGAIN);
+        if rests && state.connections.is_empty() {
+            return state.renews;
+        }
+        drop(state);
+        match self.choose() {
+            Choice::Use(_) => true,
+            Choice::Wait { renews, .. } => renews,
+            Choice::Refused(_) | Choice::Closed => false,
+        }
     }
 
     /// Opens no more. What is open ends with the last handle.
