@@ -57,7 +57,7 @@ pub enum LockError {
         waited: Duration,
     },
     /// The rate limit is used up, and the turn of this request would come after its wait. Nothing
-    /// was taken, and the body did not run.
+    /// was taken, unless the store answered too late. The body did not run.
     #[error(
         "the rate limit {} is used up; try again in {retry_after:.1?}, or allow a longer `wait`",
         .key.shortened()

@@ -78,7 +78,7 @@
 //! | `zookeeper` | no | ZooKeeper |
 //! | `etcd` | no | etcd |
 //! | `sqlite` | no | a SQLite database, without a server |
-//! | `tls` | no | `rediss://`, `postgres://…?sslmode=require`, certificates |
+//! | `tls` | no | `rediss://`, `postgres://…?sslmode=require`, `tls=on` for ZooKeeper and etcd, certificates |
 //! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |
 //! | `test-util` | no | paused time and faults, for the tests of services |
 //!

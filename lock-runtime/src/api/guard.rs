@@ -202,8 +202,9 @@ impl Guard {
         self.parts().map(|part| &part.key)
     }
 
-    /// What the store calls the lock, and PostgreSQL's `lock_check` takes: namespace, `:`, key. Of
-    /// several keys, the name of the first as listed.
+    /// Namespace, `:`, key; in the empty namespace the key alone. So the lock is called in Redis
+    /// (but in ShedLock's layout), and PostgreSQL's `lock_check` takes it. Of several keys, the
+    /// name of the first as listed.
     ///
     /// # Examples
     /// ```

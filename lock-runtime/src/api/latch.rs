@@ -94,7 +94,8 @@ impl Latch {
     /// - [`LockError::Config`]: a count of zero, or a [`ttl`](Self::ttl) outside 10 ms to 24 h.
     /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
     /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
-    ///   most). The latch may be set, now or in a moment.
+    ///   most), or for 2 s where no other server can take over. The latch may be set, now or in a
+    ///   moment.
     /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
@@ -132,8 +133,8 @@ impl Latch {
     ///   [`ttl`](Self::ttl) that is longer than the work.
     /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
     /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
-    ///   most). The call may have counted, or may count in a moment. A new call is a new count, so
-    ///   look at [`count`](Self::count) first.
+    ///   most), or for 2 s where no other server can take over. The call may have counted, or may
+    ///   count in a moment. A new call is a new count, so look at [`count`](Self::count) first.
     /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
@@ -162,7 +163,7 @@ impl Latch {
     /// # Errors
     /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
     /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
-    ///   most).
+    ///   most), or for 2 s where no other server can take over.
     /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
@@ -219,8 +220,9 @@ impl Latch {
         self.engine.wait_for_latch(&self.key, wait).await
     }
 
-    /// Waits until the latch is open, as long as it takes, but not for a dead store: after the
-    /// client's default wait without an answer, the call ends.
+    /// Waits until the latch is open, as long as it takes, but not for a dead store: the call ends
+    /// after 2 s of silence ([`unavailable_after`](crate::LockClientBuilder::unavailable_after)),
+    /// and where another server can take over, after the client's default wait without an answer.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), without `LatchClosed`.

@@ -75,7 +75,7 @@ pub enum Decision {
         /// How many more could pass right now.
         remaining: u32,
     },
-    /// The caller may not go on. Nothing is taken.
+    /// The caller may not go on. Nothing is taken, unless the store answered too late.
     #[non_exhaustive]
     Limited {
         /// After this time the same request could pass, if nobody else takes the tokens.
@@ -105,7 +105,8 @@ impl RateLimiter {
     /// default, decides at once.
     ///
     /// A request that waits takes its tokens in advance and sleeps exactly until they are there. If
-    /// that would take longer than the wait, it fails at once and takes nothing.
+    /// that would take longer than the wait, it fails at once and takes nothing. If the
+    /// store answers so late that the turn has passed, the tokens are gone.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self

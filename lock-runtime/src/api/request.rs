@@ -91,8 +91,9 @@ impl Lock {
 
     /// Waits for a busy lock without end, but not for a dead store. On one server or a quorum the
     /// request ends after 2 s of silence
-    /// ([`unavailable_after`](crate::LockClientBuilder::unavailable_after)). Under Sentinel and in
-    /// a Cluster it ends after the client's default wait without an answer.
+    /// ([`unavailable_after`](crate::LockClientBuilder::unavailable_after)). Under Sentinel, in a
+    /// Cluster, on ZooKeeper, etcd, and PostgreSQL with several hosts, it ends after the client's
+    /// default wait without an answer.
     pub fn wait_forever(mut self) -> Self {
         self.spec.wait = Some(Wait::Forever);
         self

@@ -143,8 +143,8 @@ impl LockClientBuilder {
 
     /// Whether a hold that is handed over begins with its message. If not, a message is only a
     /// hint: the waiting client asks the store and believes that reply. This costs one round trip
-    /// for each hand-over. Default: `true`; in a Redis Cluster, and where replicas confirm, it is
-    /// always a hint.
+    /// for each hand-over. Default: `true`. It is always a hint in a Redis Cluster, where replicas
+    /// confirm, on a quorum, PostgreSQL and SQLite, and in the layouts of other libraries.
     ///
     /// A message repeats a secret of the request that waits. A user who may only publish does not
     /// know it. A user who may also subscribe to the namespace's channels can read it there, and
@@ -165,7 +165,7 @@ impl LockClientBuilder {
 
     /// How long one command to the store may take. Default: 500 ms. Redis may take longer to
     /// answer an acquire or a release, as long as it answers commands before it: an acquire within
-    /// the request's wait, and a release 10 s at most.
+    /// the request's wait (not with `replicas` or on a quorum), and a release for 10 s longer.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.defaults.command_timeout = timeout.min(FAR);
         self

@@ -19,8 +19,9 @@ pub struct Health {
     /// Releases that failed at first, or found their hold gone, since the client was made; see
     /// [`Stats::release_failures`](crate::observe::Stats::release_failures).
     pub release_failures: u64,
-    /// The servers that have the locks: one, each master of a cluster, or each server of a quorum.
-    /// Those that do not answer are included. `LockClient::in_memory()` has none. The URL `memory:`
-    /// has one that says so ([`Finding::InProcess`](crate::Finding::InProcess)).
+    /// The servers that have the locks: one, each master of a Redis Cluster, or each server of a
+    /// quorum, of ZooKeeper or of etcd that the URL names. Those that do not answer are included.
+    /// `LockClient::in_memory()` has none. The URL `memory:` has one that says so
+    /// ([`Finding::InProcess`](crate::Finding::InProcess)).
     pub servers: Vec<ServerHealth>,
 }

@@ -25,8 +25,8 @@ pub struct HeldLock {
 
 impl LockClient {
     /// The locks that this client holds, the longest held first: all of its clones and
-    /// [views](Self::namespaced). A nested hold is that of its outer call. Asks nobody, so it works
-    /// while the store is down.
+    /// [views](Self::namespaced). A view [in another layout](Self::with_layout) lists its own. A
+    /// nested hold is that of its outer call. Asks nobody, so it works while the store is down.
     ///
     /// # Examples
     /// ```

@@ -235,9 +235,9 @@ impl LockClient {
     ///
     /// If the user may not ask (`INFO`, `TIME`), that is a
     /// [`Finding::Unknown`](crate::Finding::Unknown), which names the missing right. A master of a
-    /// cluster, or a server of a quorum, that does not answer is listed beside the others
-    /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of
-    /// commands: for a health page, not for every request.
+    /// Redis Cluster, or a server of a quorum, of ZooKeeper or etcd, that does not answer is listed
+    /// beside the others ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a
+    /// handful of commands: for a health page, not for every request.
     ///
     /// # Errors
     /// [`LockError::Unavailable`] if no server answers within the command timeout, or no majority

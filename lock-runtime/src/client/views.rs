@@ -53,10 +53,10 @@ impl LockClient {
     /// second gets [`KeyConflict`](crate::LockError::KeyConflict).
     ///
     /// All views of one layout share a thread, connections and counters. Those are not the
-    /// client's, so [`stats`](Self::stats) and [`health`](Self::health) tell of the view's layout.
-    /// The connections are opened at the first use, in the background, as by
-    /// [`connect_lazy`](crate::LockClientBuilder::connect_lazy). [`shutdown`](Self::shutdown) of
-    /// the client or of any view ends all of them. A view of a view can be in the client's own
+    /// client's, so [`stats`](Self::stats), [`holds`](Self::holds) and [`health`](Self::health)
+    /// tell of the view's layout. The connections are opened at the first use, in the background,
+    /// as by [`connect_lazy`](crate::LockClientBuilder::connect_lazy). [`shutdown`](Self::shutdown)
+    /// of the client or of any view ends all of them. A view of a view can be in the client's own
     /// layout again.
     ///
     /// What a URL says of one layout alone (`unit`, `skew`, `prefix`) is for the layout that the

@@ -110,9 +110,9 @@ pub enum Finding {
         /// True if the server's clock is ahead.
         is_ahead: bool,
     },
-    /// A server of a quorum, or a master of a cluster, does not answer while others do. A quorum
-    /// works without it as long as a majority is left. In a cluster, locks in its slots can't be
-    /// acquired. With a single server, no answer is an error instead of a finding.
+    /// One of several servers does not answer while others do. A quorum, ZooKeeper and etcd work
+    /// without it as long as a majority is left. In a Redis Cluster, locks in the slots of this
+    /// master can't be acquired. With a single server, no answer is an error instead of a finding.
     #[non_exhaustive]
     NoAnswer {
         /// The error met instead of an answer.
@@ -221,9 +221,9 @@ impl fmt::Display for Finding {
             }
             Self::NoAnswer { reason } => write!(
                 f,
-                "it does not answer ({reason}): a quorum works without it as long as a majority is \
-                 left, and in a cluster the locks of its slots can't be acquired; start it, or \
-                 repair the network"
+                "it does not answer ({reason}): a quorum, ZooKeeper and etcd work without it as \
+                 long as a majority is left; in a Redis Cluster the locks of its slots can't be \
+                 acquired. Start it, or repair the network"
             ),
             Self::Other { text } => f.write_str(text),
             Self::InProcess => f.write_str(

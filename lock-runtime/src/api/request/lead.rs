@@ -32,9 +32,9 @@ impl Lock {
     /// - [`LockError::Shutdown`]: the client was shut down, in a term or before.
     /// - [`LockError::InvalidKey`], [`LockError::KeyConflict`], [`LockError::Config`]: a key or an
     ///   option that can't work. [`OnLost::Continue`] is one.
-    /// - [`LockError::Unavailable`] of a kind that [does not
-    ///   pass](crate::StoreErrorKind::is_transient): a wrong password, a missing right, a server
-    ///   that can't do what locks need.
+    /// - [`LockError::Unavailable`] of a [kind](crate::StoreErrorKind) that is not tried again,
+    ///   such as `Denied` or `Misconfigured`: a wrong password, a missing right, a server that
+    ///   can't do what locks need.
     /// - [`LockError::WouldDeadlock`], [`LockError::Lost`]: it was called inside a hold of the same
     ///   key, which it can't share, or which has ended. Also `Lost` if the body returned after its
     ///   lock was lost ([`LockError::body_ended`]).

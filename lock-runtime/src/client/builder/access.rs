@@ -9,12 +9,13 @@ use crate::error::LockError;
 
 impl LockClientBuilder {
     /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL,
-    /// sentinels included, and of a `postgres://` URL. Default: whom the system trusts, or the file
-    /// named by `SSL_CERT_FILE`, and no client certificate.
+    /// sentinels included, and of a `postgres://`, `zookeeper://` or `etcd://` URL. For the last
+    /// two it switches TLS on, unless the URL says `tls=off`. Default: whom the system trusts, or
+    /// the file named by `SSL_CERT_FILE`, and no client certificate.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] for a URL without TLS, as `redis://` and
-    /// `?sslmode=disable`, and for a file that can't be read or is no PEM.
+    /// At `connect`, [`LockError::Config`] for a URL without TLS, as `redis://`,
+    /// `?sslmode=disable` and `?tls=off`, and for a file that can't be read or is no PEM.
     ///
     /// # Examples
     /// ```no_run
@@ -39,8 +40,8 @@ impl LockClientBuilder {
         self
     }
 
-    /// The user at the servers of Redis and PostgreSQL, beside a URL without one. The user at
-    /// sentinels stands in their URL. Default: Redis' `default`.
+    /// The user at the servers of Redis, PostgreSQL, ZooKeeper and etcd, beside a URL without one.
+    /// The user at sentinels stands in their URL. Default: Redis' `default`.
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a user too, and at Redis for a user
@@ -74,7 +75,8 @@ impl LockClientBuilder {
     /// log, without passwords that were given before.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too.
+    /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too,
+    /// and on ZooKeeper, whose sessions keep their users.
     ///
     /// # Examples
     /// ```no_run

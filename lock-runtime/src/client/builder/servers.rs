@@ -27,14 +27,17 @@ impl LockClientBuilder {
     /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same
     ///   over TLS, by the feature `tls`; for sentinels, too
     /// - `valkey` and `valkeys` in place of `redis` and `rediss` in any of these: the same
+    /// - `postgres://…`, `zookeeper://…`, `etcd://…`, `sqlite:///path`: see the page of each
+    ///   [engine](crate::guide::engines)
     /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning
     ///   and by a finding in [`health`](crate::LockClient::health);
     ///   [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
     ///
     /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for
     /// [`namespace`](Self::namespace) and [`name`](Self::name), and `?layout=…` for
-    /// [`layout`](Self::layout); all but `memory:` and a quorum take
-    /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)); sentinels and a cluster
+    /// [`layout`](Self::layout). Of Redis, all but a quorum take
+    /// `?replicas=1&replicas_timeout=100ms` in this library's own layout
+    /// ([`replicas`](Self::replicas)); sentinels and a cluster
     /// take `?map=announced:port>reachable:port,…` ([`address_map`](Self::address_map)). A socket's
     /// database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an
     /// option that is not known is an error at `connect`, and so is one that the builder gives as
@@ -128,7 +131,7 @@ impl LockClientBuilder {
     /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks. The
     /// [`Config`](crate::LockError::Config) names each [`Finding`](crate::Finding), unknown ones
     /// included: eviction, no persistence, no `min-replicas-to-write`, clocks that differ, a server
-    /// of a quorum that does not answer, or no server at all (`memory:`).
+    /// of several that does not answer, or no server at all (`memory:`).
     ///
     /// The checks may take as long again as [connecting](Self::connect_timeout).
     ///
