@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::observe::{Event, Observer, What};
@@ -293,29 +293,78 @@ impl Observer for Ends {
     }
 }
 
+/// A client of jobs whose sessions last for a second, and its provider, which refuses at will.
+struct ShortSessions {
+    server: PostgresServer,
+    client: LockClient,
+    ends: Arc<AtomicUsize>,
+    refuses: Arc<AtomicBool>,
+    refused: Arc<AtomicUsize>,
+}
+
+impl ShortSessions {
+    async fn start() -> Self {
+        let (server, shared) = postgres().await;
+        let (ends, refused) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let refuses = Arc::<AtomicBool>::default();
+        let (in_vain, counted) = (Arc::clone(&refuses), Arc::clone(&refused));
+        let client = LockClient::builder()
+            .url(shared.url.replace("jobs@", ""))
+            .observer(Ends(Arc::clone(&ends)))
+            .connect_timeout(Duration::from_secs(10))
+            .command_timeout(Duration::from_secs(5))
+            .credentials(move || {
+                std::future::ready(match in_vain.load(Ordering::SeqCst) {
+                    true => {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        Err(io::Error::other("no token"))
+                    }
+                    false => Ok(Credentials::new("jobs", "none").valid_for(Duration::from_secs(1))),
+                })
+            });
+        Self {
+            server,
+            client: client.connect().await.unwrap(),
+            ends,
+            refuses,
+            refused,
+        }
+    }
+
+    fn ends(&self) -> usize {
+        self.ends.load(Ordering::SeqCst)
+    }
+}
+
 /// Sessions of ten minutes are replaced in the same way.
 #[tokio::test]
 async fn a_client_without_requests_stays_connected_while_its_sessions_are_replaced() {
-    let (server, shared) = postgres().await;
-    let ends = Arc::new(AtomicUsize::new(0));
-    let client = LockClient::builder()
-        .url(shared.url.replace("jobs@", ""))
-        .observer(Ends(Arc::clone(&ends)))
-        .connect_timeout(Duration::from_secs(10))
-        .command_timeout(Duration::from_secs(5))
-        .credentials(|| {
-            let credentials = Credentials::new("jobs", "none").valid_for(Duration::from_secs(1));
-            std::future::ready(Ok::<_, io::Error>(credentials))
-        });
-    let client = client.connect().await.unwrap();
+    let short = ShortSessions::start().await;
     let newest = "SELECT coalesce(max(date_part('epoch', backend_start) * 1000), 0)::bigint
         FROM pg_stat_activity WHERE usename = 'jobs'";
     let mut sessions = HashSet::new();
     eventually("several sessions have been there", async || {
-        assert!(client.stats().connected);
-        sessions.insert(server.number(newest).await);
+        assert!(short.client.stats().connected);
+        sessions.insert(short.server.number(newest).await);
         sessions.len() > 4
     })
     .await;
-    assert_eq!(ends.load(Ordering::SeqCst), 0);
+    assert_eq!(short.ends(), 0);
+}
+
+#[tokio::test]
+async fn a_session_that_can_not_be_replaced_is_told_as_lost() {
+    let short = ShortSessions::start().await;
+    short.refuses.store(true, Ordering::SeqCst);
+    eventually("a session is to be replaced", async || {
+        let _ = short.client.stats();
+        short.refused.load(Ordering::SeqCst) > 0
+    })
+    .await;
+    eventually("its end is told, and nobody asks", async || {
+        short.ends() == 1
+    })
+    .await;
+    short.refuses.store(false, Ordering::SeqCst);
+    eventually("it is connected", async || short.client.stats().connected).await;
 }

@@ -71,35 +71,6 @@ enum Choice {
     Closed,
 }
 
-/// How an attempt to connect ended.
-enum OpeningEnd {
-    /// There was no connection before.
-    First,
-    /// It was to take the place of the last connection.
-    Lost(StoreError),
-    Other,
-}
-
-impl PoolState {
-    /// An attempt failed. True if the last one was to take the place of a connection.
-    fn note_failure(&mut self) -> bool {
-        let is_over = self.renews && self.opening == 0;
-        self.renews &= !is_over;
-        let has_another = self.connections.iter().any(|one| one.is_usable());
-        is_over && !has_another && self.since.take().is_some()
-    }
-
-    /// Notes that there is a connection. True if there was none before.
-    fn note_up(&mut self, now: Instant) -> bool {
-        let is_first = self.since.is_none() && !self.is_closed;
-        if is_first {
-            self.since = Some(now);
-            self.connects += 1;
-        }
-        is_first
-    }
-}
-
 /// What is in the server does not suit. Credentials are not meant: the next ones may be right.
 fn needs_an_operator(error: &StoreError) -> bool {
     matches!(
@@ -225,12 +196,10 @@ impl Pool {
         let lost = best.is_none() && state.since.is_some() && !renews;
         if lost {
             state.since = None;
-        }
-        drop(state);
-        if lost {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
             self.announce_loss(&error);
         }
+        drop(state);
         if opens {
             self.clock.spawn(Arc::clone(self).open(migrations));
         }
@@ -249,23 +218,35 @@ impl Pool {
     async fn open(self: Arc<Self>, migrations: u64) {
         let began = self.clock.now();
         let opened = Connection::open(&self.settings, &self.clock).await;
-        let end = self.finish_opening(opened, began, migrations);
-        if let OpeningEnd::Lost(error) = &end {
-            self.announce_loss(error);
-        }
-        self.announce_change(matches!(end, OpeningEnd::First));
+        self.finish_opening(opened, began, migrations);
+        self.attempts.send_modify(|count| *count += 1);
     }
+
+    // Observers are told under the lock, so that they hear it in its order.
 
     fn announce_loss(&self, error: &StoreError) {
         let server = &self.settings.server;
         self.hearer.listener.on_disconnected(server, error);
     }
 
-    fn announce_change(&self, is_first: bool) {
-        if is_first {
+    /// Notes that there is a connection.
+    fn note_up(&self, state: &mut PoolState) {
+        state.renews = false;
+        if state.since.is_none() && !state.is_closed {
+            state.since = Some(self.clock.now());
+            state.connects += 1;
             self.hearer.listener.on_connected(&self.settings.server);
         }
-        self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// Notes that an attempt failed. It may have been to take the place of the last connection.
+    fn note_failure(&self, state: &mut PoolState, error: &StoreError) {
+        let is_over = state.renews && state.opening == 0;
+        state.renews &= !is_over;
+        let has_another = state.connections.iter().any(|one| one.is_usable());
+        if is_over && !has_another && state.since.take().is_some() {
+            self.announce_loss(error);
+        }
     }
 
     /// A statement was not answered in its time. Its connection gets no other until it has answered
@@ -285,8 +266,10 @@ impl Pool {
             if trusts {
                 connection.trust();
             }
-            let is_first = trusts && pool.state.lock().note_up(pool.clock.now());
-            pool.announce_change(is_first);
+            if trusts {
+                pool.note_up(&mut pool.state.lock());
+            }
+            pool.attempts.send_modify(|count| *count += 1);
         });
     }
 
@@ -296,34 +279,27 @@ impl Pool {
         opened: Result<Connection, StoreError>,
         began: Instant,
         migrations: u64,
-    ) -> OpeningEnd {
+    ) {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.opening -= 1;
         match opened {
             // If it was closed meanwhile, so is this one.
-            Ok(_) if state.is_closed => OpeningEnd::Other,
+            Ok(_) if state.is_closed => {}
             Ok(connection) => {
-                // What it was told may be older, too.
-                if state.retired.is_some_and(|at| began < at) {
-                    connection.retire();
-                }
-                state.connections.push(Arc::new(connection));
                 state.failed_at = None;
                 state.refusals = 0;
                 state.refused_until = None;
-                state.renews = false;
-                match state.note_up(now) {
-                    true => OpeningEnd::First,
-                    false => OpeningEnd::Other,
+                // What it was told may be older, too. Whoever waits opens another one.
+                if state.retired.is_some_and(|at| began < at) {
+                    return;
                 }
+                state.connections.push(Arc::new(connection));
+                self.note_up(&mut state);
             }
             // Whoever waits tries again.
             Err(error) if needs_an_operator(&error) && migrations < state.migrations => {
-                match state.note_failure() {
-                    true => OpeningEnd::Lost(error),
-                    false => OpeningEnd::Other,
-                }
+                self.note_failure(&mut state, &error);
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
@@ -339,12 +315,9 @@ impl Pool {
                     let pause = backoff(state.refusals).min(TRIES_AGAIN);
                     state.refused_until = Some(now + pause);
                 }
-                state.error = Some(error.clone());
                 state.failed_at = Some(now);
-                match state.note_failure() {
-                    true => OpeningEnd::Lost(error),
-                    false => OpeningEnd::Other,
-                }
+                self.note_failure(&mut state, &error);
+                state.error = Some(error);
             }
         }
     }
@@ -389,7 +362,8 @@ impl Pool {
         let now = self.clock.now();
         let state = self.state.lock();
         let rests = state.failed_at.is_some_and(|at| now < at + OPENS_AGAIN);
-        if rests && state.connections.is_empty() {
+        let mut connections = state.connections.iter();
+        if rests && !connections.any(|one| one.state(now) == SessionState::Old) {
             return state.renews;
         }
         drop(state);
