@@ -304,8 +304,9 @@ impl LockClient {
         self.engine.migrate().await
     }
 
-    /// What this client does now, and what it has done: counters and states. Asks nobody, so it
-    /// works while the store is down.
+    /// What this client does now, and what it has done: counters and states. Waits for nobody, so
+    /// it works while the store is down. On PostgreSQL it opens a connection in the background if
+    /// there is none.
     ///
     /// It looks at each request that waits.
     ///

@@ -134,7 +134,7 @@ impl Engine {
         self.local_queues.waiting() + self.latches.waiting()
     }
 
-    /// Counters and states. Asks nobody.
+    /// Counters and states. Waits for nobody.
     pub(crate) fn stats(&self) -> Stats {
         let now = self.clock.now();
         let since = |earlier: Instant| now.saturating_duration_since(earlier);

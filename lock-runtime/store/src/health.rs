@@ -18,7 +18,7 @@ pub struct ServerHealth {
     pub replicas: Option<u32>,
     /// How long its answer took just now. Zero if it did not answer.
     pub round_trip: Duration,
-    /// The age of this client's connection to it.
+    /// How long this client has been connected to it without a break.
     pub connected_for: Duration,
     /// The number of reconnects since the client was made, to this or an earlier master.
     pub reconnects: u64,

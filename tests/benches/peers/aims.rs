@@ -260,10 +260,10 @@ pub(crate) fn markdown(results: &Results) -> String {
             continue;
         };
         // A stray command among a hundred thousand does not count as a third command.
-        let measured = (measured * 1000.0).round() / 1000.0;
+        let rounded = (measured * 1000.0).round() / 1000.0;
         let (wanted, reached) = match aim.limit {
-            AtLeast(limit) => (format!("≥ {limit}"), measured >= limit),
-            AtMost(limit) => (format!("≤ {limit}"), measured <= limit),
+            AtLeast(limit) => (format!("≥ {limit}"), rounded >= limit),
+            AtMost(limit) => (format!("≤ {limit}"), rounded <= limit),
         };
         let reached = if reached { "yes" } else { "no" };
         let what = format!("{}: {}", aim.workload, aim.what);

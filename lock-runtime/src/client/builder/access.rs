@@ -10,7 +10,7 @@ use crate::error::LockError;
 impl LockClientBuilder {
     /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL,
     /// sentinels included, and of a `postgres://`, `zookeeper://` or `etcd://` URL. For the last
-    /// two it switches TLS on, unless the URL says `tls=off`. Default: whom the system trusts, or
+    /// two it switches TLS on. Default: whom the system trusts, or
     /// the file named by `SSL_CERT_FILE`, and no client certificate.
     ///
     /// # Errors
