@@ -265,8 +265,6 @@ impl Pool {
             };
             if trusts {
                 connection.trust();
-            }
-            if trusts {
                 pool.note_up(&mut pool.state.lock());
             }
             pool.attempts.send_modify(|count| *count += 1);
