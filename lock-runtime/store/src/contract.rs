@@ -200,8 +200,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// True if there is a connection now: to a server that has locks, or to as many as are needed.
-    /// Asks no server. A store that connects when it is asked for something opens a connection in
-    /// the background if there is none.
+    /// Asks no server. A store that connects when it is asked for something should open a
+    /// connection in the background if there is none.
     fn is_connected(&self) -> bool {
         true
     }

@@ -265,7 +265,10 @@ impl Pool {
             };
             if trusts {
                 connection.trust();
-                pool.note_up(&mut pool.state.lock());
+                let mut state = pool.state.lock();
+                if connection.state(pool.clock.now()) == SessionState::Open {
+                    pool.note_up(&mut state);
+                }
             }
             pool.attempts.send_modify(|count| *count += 1);
         });
@@ -290,6 +293,9 @@ impl Pool {
                 state.refused_until = None;
                 // What it was told may be older, too. Whoever waits opens another one.
                 if state.retired.is_some_and(|at| began < at) {
+                    let text = "what was asked of the new connection counts no more";
+                    let error = self.error(StoreErrorKind::Disconnected, text);
+                    self.note_failure(&mut state, &error);
                     return;
                 }
                 state.connections.push(Arc::new(connection));
