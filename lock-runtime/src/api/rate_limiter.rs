@@ -105,8 +105,8 @@ impl RateLimiter {
     /// default, decides at once.
     ///
     /// A request that waits takes its tokens in advance and sleeps exactly until they are there. If
-    /// that would take longer than the wait, it fails at once and takes nothing. If the
-    /// store answers so late that the turn has passed, the tokens are gone.
+    /// that would take longer than the wait, it fails at once and takes nothing. If the store
+    /// answers so late that the turn has passed, the tokens are gone.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self

@@ -144,8 +144,8 @@ impl LockClientBuilder {
     /// Whether a hold that is handed over begins with its message. If not, a message is only a
     /// hint: the waiting client asks the store and believes that reply. This costs one round trip
     /// for each hand-over. Default: `true`. It is always a hint in a Redis Cluster, where replicas
-    /// confirm, on a quorum, PostgreSQL and SQLite, and in the layouts `redisson`,
-    /// `shedlock` and `timestamp`.
+    /// confirm, on a quorum, PostgreSQL and SQLite, and in the layouts `redisson`, `shedlock` and
+    /// `timestamp`.
     ///
     /// A message repeats a secret of the request that waits. A user who may only publish does not
     /// know it. A user who may also subscribe to the namespace's channels can read it there, and

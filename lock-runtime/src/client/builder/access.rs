@@ -10,8 +10,8 @@ use crate::error::LockError;
 impl LockClientBuilder {
     /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL,
     /// sentinels included, and of a `postgres://`, `zookeeper://` or `etcd://` URL. For the last
-    /// two it switches TLS on. Default: whom the system trusts, or
-    /// the file named by `SSL_CERT_FILE`, and no client certificate.
+    /// two it switches TLS on. Default: whom the system trusts, or the file named by
+    /// `SSL_CERT_FILE`, and no client certificate.
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] for a URL without TLS, as `redis://`,

@@ -186,6 +186,10 @@ impl Connection {
     }
 
     /// Whether it takes statements now, or will when it has answered those that it has.
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        self.state(now) == SessionState::Open
+    }
+
     pub(crate) fn state(&self, now: Instant) -> SessionState {
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));

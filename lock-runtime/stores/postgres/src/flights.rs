@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lock_store::{Instant, Mutex};
 
-use crate::connection::{Connection, SessionState};
+use crate::connection::Connection;
 
 /// The connection of a statement, and when it was sent.
 type SentBy = (Weak<Connection>, Instant);
@@ -37,7 +37,7 @@ impl Flights {
         }
         let found = names.iter().find_map(|name| flights.get(name))?;
         let connection = found.0.upgrade();
-        connection.filter(|connection| connection.state(now) == SessionState::Open)
+        connection.filter(|connection| connection.is_open(now))
     }
 
     pub(crate) fn begin<'f>(

@@ -266,7 +266,7 @@ impl Pool {
             if trusts {
                 connection.trust();
                 let mut state = pool.state.lock();
-                if connection.state(pool.clock.now()) == SessionState::Open {
+                if connection.is_open(pool.clock.now()) {
                     pool.note_up(&mut state);
                 }
             }
@@ -293,7 +293,7 @@ impl Pool {
                 state.refused_until = None;
                 // What it was told may be older, too. Whoever waits opens another one.
                 if state.retired.is_some_and(|at| began < at) {
-                    let text = "what was asked of the new connection counts no more";
+                    let text = "a migration came while it connected, or its clock was set";
                     let error = self.error(StoreErrorKind::Disconnected, text);
                     self.note_failure(&mut state, &error);
                     return;
@@ -350,11 +350,12 @@ impl Pool {
         (state.since, state.connects.saturating_sub(1))
     }
 
+    /// Whether one takes statements now.
     pub(crate) fn has_connection(&self) -> bool {
         let now = self.clock.now();
         let state = self.state.lock();
         let mut connections = state.connections.iter();
-        connections.any(|one| one.state(now) == SessionState::Open && one.is_usable())
+        connections.any(|one| one.is_open(now) && one.is_usable())
     }
 
     /// Whether there is a connection, or another one takes the place of the last. If there is none,
