@@ -15,11 +15,11 @@ use lock_store::{ClientId, Clock, Listener, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::etcd_gateway::EtcdGateway;
 use crate::member_process::MemberProcess;
-use crate::redis_store::{PATIENT, context};
-use crate::temporary::temporary_folder;
+use crate::temporary_folder;
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 use crate::{PeerNetwork, Port, eventually};
 
 /// More than a server needs on a busy machine.
@@ -58,6 +58,8 @@ impl Member {
     fn spawn(&self) {
         let log = fs::File::create(self.folder.path().join("log")).expect("a log");
         let mut command = Command::new("etcd");
+        // It lives for seconds: its garbage may stay.
+        command.env("GOGC", "400");
         command
             .args(&self.arguments)
             .stdin(Stdio::null())

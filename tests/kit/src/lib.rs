@@ -36,97 +36,60 @@
     reason = "test support: an error of the harness must end the test, loudly"
 )]
 
-mod backend;
 mod classic;
-mod clock;
 mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-pub mod drift;
 mod etcd_cluster;
 mod etcd_gateway;
-mod eventually;
 mod expired;
 mod hand_over;
-mod heard;
-pub mod history;
 mod java;
-mod latch_request;
-mod listed_store;
 mod log;
 mod lost_first;
-mod lua_scripts;
 mod member_process;
 mod memory_backend;
 pub mod nemesis;
-mod os_process;
 mod packages;
 mod peer_network;
 #[cfg(target_os = "linux")]
 mod pgbouncer;
-mod polled;
-mod port;
 mod postgres_server;
-mod postgres_wire;
 mod process;
-mod proxy;
 mod quorum;
 mod redis_backend;
-mod redis_server;
-mod redis_store;
 mod redisson_backend;
-mod request_log;
-mod resp;
 mod rights;
-pub mod seeded;
 mod sentinels;
+mod server_faults;
 mod shedlock_table;
 #[cfg(target_os = "linux")]
 mod small_disk;
 #[cfg(target_os = "linux")]
 mod sqlite_file;
-pub mod store_decorator;
-mod temporary;
 mod text_backend;
 mod zookeeper_ensemble;
-mod zookeeper_wire;
 
-pub use backend::{Asks, Backend, StoreUnderTest};
 pub use classic::{ClassicLibrary, Shares};
-pub use clock::{monotonic_nanos, runtime_now, sleep_until};
 pub use cluster::RedisCluster;
 pub use etcd_cluster::{EtcdCluster, EtcdOptions};
 pub use etcd_gateway::EtcdGateway;
-pub use eventually::{eventually, eventually_within, until_served};
 pub use expired::expect_an_expired_certificate;
 pub use hand_over::fastest_hand_over;
-pub use heard::Heard;
 pub use java::{java_classpath, start_java};
-pub use latch_request::{LatchRequest, LatchVerb, Latched};
-pub use listed_store::ListedLocks;
-pub use lock_store::wall_micros;
+pub use lock_testkit_core::*;
 pub use log::Log;
 pub use lost_first::lost_before_another_has_it;
-pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
 pub use packages::{left_out, python_with};
 pub use peer_network::PeerNetwork;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
-pub use polled::polled;
-pub use port::Port;
 pub use postgres_server::{PostgresServer, postgres_has_standbys};
 pub use process::{ChildProcess, Event};
-pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
 pub use redis_backend::RedisBackend;
-pub use redis_server::{
-    RedisServer, RedisServerBuilder, patient_connection, server_is_at_least, server_reloads_slowly,
-    server_speaks_tls,
-};
-pub use redis_store::{PATIENT, context, redis_store};
 pub use redisson_backend::RedissonBackend;
-pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 pub use shedlock_table::ShedlockTable;
@@ -136,7 +99,6 @@ pub use small_disk::SmallDisk;
 pub use sqlite_file::SqliteFile;
 pub use text_backend::TextBackend;
 pub use zookeeper_ensemble::ZooKeeperEnsemble;
-pub use zookeeper_wire::ZooKeeperSession;
 
 /// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in
 /// documentation are compiled without the workspace's lints.

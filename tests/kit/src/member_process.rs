@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use crate::OsProcess;
 use crate::eventually;
-use crate::os_process::OsProcess;
 
 /// The process of a server, if it runs. It ends with this value.
 #[derive(Default)]

@@ -6,8 +6,8 @@ use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Clock, Instant, Listener, Store};
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::redis_store::context;
+use crate::context;
+use crate::{Asks, Backend, StoreUnderTest};
 
 /// An empty embedded store.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
-use crate::os_process::OsProcess;
+use crate::OsProcess;
 use crate::postgres_server::{PostgresServer, program};
 use crate::{Port, eventually};
 

@@ -17,10 +17,10 @@ use nix::unistd::{Pid, Uid};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::os_process::OsProcess;
-use crate::redis_store::{PATIENT, context};
-use crate::temporary::temporary_folder;
+use crate::OsProcess;
+use crate::temporary_folder;
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 use crate::{Port, eventually};
 
 mod data;

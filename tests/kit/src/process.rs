@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use crate::OsProcess;
 use crate::eventually;
-use crate::os_process::OsProcess;
 
 /// Generous, as in [`eventually`](crate::eventually).
 const LIMIT: Duration = Duration::from_secs(30);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{ClientId, Clock, Listener, Store};
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::redis_server::version;
-use crate::redis_store::{PATIENT, redis_store};
+use crate::redis_version;
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, redis_store};
 use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 
 /// The user of the clients.
@@ -128,7 +128,7 @@ impl RedisBackend {
 fn user_rule() -> impl Iterator<Item = &'static str> {
     let user = [USER, "on", ">word"];
     let keys = ["~lock:*", "~other:*"];
-    let rules = match version() {
+    let rules = match redis_version() {
         (6, 0) => &["+hello"][..],
         _ => &["resetchannels", "&lock:*", "&other:*"],
     };

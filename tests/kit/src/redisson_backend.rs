@@ -11,9 +11,9 @@ use lock_store::{
 use lock_store_redis::{Settings, open};
 
 use crate::RedisServer;
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::redis_store::{PATIENT, context};
 use crate::store_decorator::{Interceptor, Reply, Request, decorated};
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 
 /// One server. Behaviours that depend on a queue which hands locks over are left out, and those of
 /// semaphores, whose limit another program would have to set.
@@ -93,7 +93,7 @@ impl StoreUnderTest for RedissonBackend {
         Some(&self.0)
     }
 
-    crate::backend::server_faults!(0);
+    crate::server_faults::server_faults!(0);
 
     fn channels(&self) -> Asks<'_, usize> {
         Box::pin(async {

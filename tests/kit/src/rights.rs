@@ -1,6 +1,6 @@
 //! The permissions that a client needs, according to the page about Redis.
 
-use crate::redis_server::version;
+use crate::redis_version;
 
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
@@ -41,6 +41,6 @@ pub fn all_documented_rights() -> Vec<&'static str> {
     let rules = blocks().into_iter().map(|(_, rights)| rights);
     // A rule with a command that the server does not know is refused.
     let is_of_7 = |right: &&str| matches!(*right, "+spublish" | "+sunsubscribe");
-    let is_known = |rights: &Vec<_>| version() >= (7, 0) || !rights.iter().any(is_of_7);
+    let is_known = |rights: &Vec<_>| redis_version() >= (7, 0) || !rights.iter().any(is_of_7);
     rules.filter(is_known).flatten().collect()
 }

@@ -8,9 +8,9 @@ use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{Capabilities, ClientId, Clock, Layout, Listener, Store};
 
 use crate::PostgresServer;
-use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::postgres_server::are_clients_gone;
-use crate::redis_store::{PATIENT, context};
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 
 /// As ShedLock's documentation has it, but for the length of a name.
 const TABLE: &str = "CREATE TABLE shedlock (name VARCHAR(1024) PRIMARY KEY, \
@@ -71,7 +71,7 @@ impl StoreUnderTest for ShedlockTable {
         ))
     }
 
-    crate::backend::server_faults!(0);
+    crate::server_faults::server_faults!(0);
 
     fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {
         Box::pin(async {

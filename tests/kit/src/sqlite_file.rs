@@ -13,9 +13,9 @@ use nix::time::{ClockId, clock_gettime};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::redis_store::context;
-use crate::temporary::temporary_folder;
+use crate::context;
+use crate::temporary_folder;
+use crate::{Asks, Backend, StoreUnderTest};
 
 /// A database in a folder of its own, which is removed with this value.
 pub struct SqliteFile {

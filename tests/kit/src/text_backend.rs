@@ -8,8 +8,8 @@ use lock_store::{Capabilities, ClientId, Clock, Layout, Listener, Store};
 use lock_store_redis::{Settings, open};
 
 use crate::RedisServer;
-use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::redis_store::{PATIENT, context};
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 
 /// One server. What needs a queue, tokens or shares is left out.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl StoreUnderTest for TextBackend {
         Some(&self.server)
     }
 
-    crate::backend::server_faults!(server);
+    crate::server_faults::server_faults!(server);
 
     /// None but those on which clients hear each other.
     fn channels(&self) -> Asks<'_, usize> {

@@ -16,11 +16,11 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::ZooKeeperSession;
 use crate::member_process::MemberProcess;
-use crate::redis_store::{PATIENT, context};
-use crate::temporary::temporary_folder;
-use crate::zookeeper_wire::ZooKeeperSession;
+use crate::temporary_folder;
+use crate::{Asks, Backend, StoreUnderTest};
+use crate::{PATIENT, context};
 use crate::{PeerNetwork, Port};
 
 /// Where Debian and Homebrew have the server.

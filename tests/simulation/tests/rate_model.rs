@@ -14,7 +14,7 @@ use std::time::Duration;
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, HandedOver, Listener, RateRequest, Rated, Store, WakeUp};
-use lock_testkit::{LuaScripts, context};
+use lock_testkit_core::{LuaScripts, context};
 use proptest::prelude::*;
 
 #[derive(Debug)]
@@ -164,7 +164,7 @@ fn limit() -> impl Strategy<Value = Limit> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_script_and_the_embedded_store_say_the_same() {
     const MONTH: i64 = 30 * 24 * 3600 * 1_000_000;
-    let server = lock_testkit::RedisServer::start().await;
+    let server = lock_testkit_core::RedisServer::start().await;
     let client = redis::Client::open(server.url()).unwrap();
     tokio::task::spawn_blocking(move || {
         let connection = std::cell::RefCell::new(client.get_connection().unwrap());

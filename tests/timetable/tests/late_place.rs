@@ -10,7 +10,7 @@ use lock_runtime::LockClient;
 use lock_store::SimulatedStop;
 use lock_store::memory::MemoryStore;
 use lock_store::{Acquire, Acquired, Busy, Instant, Store, StoreFuture};
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
 use lock_store::memory::MemoryStore;
 use lock_store::{Instant, SimulatedStop, Store, StoreFuture};
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::sleep;
 

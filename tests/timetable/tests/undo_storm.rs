@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_runtime::LockClient;
 use lock_store::memory::MemoryStore;
 use lock_store::{Instant, SimulatedStop, Store, StoreFuture};
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Mutex;
 
 use super::{PostgresServer, program};
-use crate::temporary::temporary_folder;
+use crate::temporary_folder;
 use crate::{Port, eventually};
 
 /// Whether servers can be copied: what packages bring of another version may lack the program.

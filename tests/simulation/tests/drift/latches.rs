@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{ClientId, LatchState, Owner, Store};
-use lock_testkit::{LatchRequest, LatchVerb, Latched, wall_micros};
+use lock_testkit_core::{LatchRequest, LatchVerb, Latched, wall_micros};
 
 use crate::{Both, Random, Side, by, to_commands};
 

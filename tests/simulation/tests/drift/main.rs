@@ -21,7 +21,7 @@ use std::time::Duration;
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Instant, Listener, Owner, Store};
-use lock_testkit::{Heard, PATIENT, RedisServer, context};
+use lock_testkit_core::{Heard, PATIENT, RedisServer, context};
 use tokio::runtime::{Builder, Runtime};
 
 /// Leases end halfway between the instants to which time is set. So the test's own duration changes
@@ -183,7 +183,7 @@ impl<'g> Both<'g> {
                     let _entered = ground.real.enter();
                     let clock = Clock::new(ground.real.handle().clone());
                     let url = ground.server.url();
-                    lock_testkit::redis_store(&url, &namespace, id, &listener, clock, PATIENT)
+                    lock_testkit_core::redis_store(&url, &namespace, id, &listener, clock, PATIENT)
                 } else {
                     let clock = Clock::simulated(ground.paused.handle().clone());
                     embedded.connect(context(&namespace, id, &listener, clock))

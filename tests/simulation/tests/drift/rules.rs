@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Clock, Listener, Store};
-use lock_testkit::drift::{Ages, compare_with_rules};
-use lock_testkit::{Asks, context};
+use lock_testkit_core::drift::{Ages, compare_with_rules};
+use lock_testkit_core::{Asks, context};
 use tokio::runtime::{Builder, Runtime};
 
 struct Aged {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockError, OnLost, StoreErrorKind};
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 
 use crate::lies::{Asked, check_error, check_held, check_patience};
 use crate::oracle::check_waited;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 
 use crate::faults::Faults;
 use crate::rng::Rng;

@@ -1,7 +1,7 @@
 //! What users do with their holds.
 
 use lock_runtime::Guard;
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 
 use crate::lies::{Asked, check_held};
 use crate::oracle::Writer;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use lock_runtime::{Guard, Lock, LockError};
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 use tokio::task::LocalSet;
 
 use crate::users::{User, start};

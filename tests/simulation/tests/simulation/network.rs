@@ -12,8 +12,8 @@ use lock_store::{
     Renewal, Renewed, Store, StoreFuture,
 };
 use lock_store::{ClientId, SimulatedStop};
-use lock_testkit::context;
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
+use lock_testkit_core::context;
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;
 
 use crate::rng::Rng;

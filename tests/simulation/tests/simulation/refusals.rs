@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_runtime::{StoreError, StoreErrorKind};
 use lock_store::Instant;
-use lock_testkit::store_decorator::Request;
+use lock_testkit_core::store_decorator::Request;
 
 use crate::rng::Rng;
 use crate::world::now;

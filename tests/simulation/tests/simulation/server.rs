@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_runtime::{LockKey, StoreError};
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Clock, HandedOver, Instant, Listener, Store, StoreFuture, WakeUp};
-use lock_testkit::store_decorator::{Reply, Request, decorated};
-use lock_testkit::{context, runtime_now};
+use lock_testkit_core::store_decorator::{Reply, Request, decorated};
+use lock_testkit_core::{context, runtime_now};
 use tokio::runtime::Handle;
 
 use crate::refusals::Refusals;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lock_runtime::{Lock, LockClient, LockError, Rate};
 use lock_store::SimulatedStop;
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 
 use crate::lies::{Asked, check_error};
 use crate::oracle::check_waited;

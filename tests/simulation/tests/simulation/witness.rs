@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lock_runtime::LockKey;
 use lock_store::{Instant, Store};
-use lock_testkit::store_decorator::Request;
+use lock_testkit_core::store_decorator::Request;
 
 use crate::server::{Silence, answer};
 use crate::world::now;

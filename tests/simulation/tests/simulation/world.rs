@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lock_store::Instant;
-use lock_testkit::runtime_now;
+use lock_testkit_core::runtime_now;
 
 use lock_runtime::{Guard, LockError};
 

@@ -9,7 +9,7 @@ use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, FoundHolder, Instant, Owner,
     Permits, Queue, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
-use lock_testkit::store_decorator::{Interceptor, Reply, Request};
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request};
 
 use crate::server::answer;
 use crate::world::now;

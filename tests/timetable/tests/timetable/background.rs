@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_runtime::observe::{Event, What};
 use lock_runtime::{LockError, LostReason, StoreErrorKind};
 use lock_store::{Released, Renewed, StoreError};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

@@ -2,7 +2,7 @@
 
 use lock_runtime::{KeyKind, Layout, LockError};
 use lock_store::Acquired;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::recording_store::{RecordingStore, WAIT, of, simulated};
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use lock_runtime::StoreErrorKind;
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 /// What happens to a command.
 #[derive(Clone, Copy, Debug)]

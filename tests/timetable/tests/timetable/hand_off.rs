@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_runtime::LockClient;
 use lock_store::{Acquired, Busy};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lock_runtime::{HeldBy, LockClient, LockClientBuilder};
 use lock_store::Renewed;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::Fate;
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

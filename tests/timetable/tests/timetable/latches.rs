@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use lock_runtime::{LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{HandedOver, LatchCounted, LatchFound, LatchState, Link, Trust};
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};

@@ -2,7 +2,7 @@
 
 use lock_runtime::{HeldBy, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{Acquired, Busy};
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::Fate;
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

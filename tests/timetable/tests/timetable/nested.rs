@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use lock_runtime::{KeyKind, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Fenced;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};

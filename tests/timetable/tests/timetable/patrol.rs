@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
 use lock_store::{Acquire, Acquired, Link};
-use lock_testkit::store_decorator::{Reply, Request as Sent};
+use lock_testkit_core::store_decorator::{Reply, Request as Sent};
 use tokio::time::timeout;
 
 use crate::fates::{DOWN, Fate};

@@ -2,7 +2,7 @@
 
 use lock_runtime::{Rate, StoreErrorKind};
 use lock_store::Rated;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, of, short, simulated};

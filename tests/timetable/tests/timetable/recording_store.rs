@@ -12,8 +12,10 @@ use lock_store::{
     Answer, Asked, Capabilities, ClientId, ClientMessage, Ended, Failure, HandedOver, Instant,
     Link, Listener, LockKey, Owner, Store, StoreFuture, Trust,
 };
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
-use lock_testkit::{runtime_now, sleep_until};
+use lock_testkit_core::store_decorator::{
+    Interceptor, Reply, Request, decorated, failure, silence,
+};
+use lock_testkit_core::{runtime_now, sleep_until};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::sleep;
 use tracing::field::{Field, Visit};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockClientBuilder, LockError};
 use lock_store::{LeaseLimits, Released, Renewed};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};

@@ -5,7 +5,7 @@ use lock_runtime::{LockClient, LockError, Revocation, WhyHeld};
 use lock_store::{
     ClientId, ClientMessage, FoundHolder, LockKey, Owner, RevokeAnswer, StoreErrorKind,
 };
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::store_decorator::Reply;
 use tokio::task::JoinHandle;
 
 use crate::fates::{DOWN, Fate};

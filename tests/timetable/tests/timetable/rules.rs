@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lock_runtime::StoreErrorKind;
 use lock_store::{LatchCounted, LatchSet, Owner};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
 

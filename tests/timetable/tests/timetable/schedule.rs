@@ -9,7 +9,7 @@ use lock_store::{
     Acquired, AcquiredAll, Busy, Fenced, Granted, LatchCounted, LatchFound, LatchSet, Link, Rated,
     Released, Renewed,
 };
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 /// All instants are in milliseconds since the client was opened.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{AcquiredAll, Released, Renewed};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient};
 use lock_store::memory::MemoryStore;
 use lock_store::{Instant, Store, StoreFuture};
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
+use lock_testkit_core::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 

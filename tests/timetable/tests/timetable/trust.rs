@@ -7,8 +7,8 @@ use lock_store::{
     Ability, Acquired, AcquiredAll, Busy, Capabilities, Granted, Holder, Renewed, StoreErrorKind,
     Trust,
 };
-use lock_testkit::runtime_now;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::runtime_now;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

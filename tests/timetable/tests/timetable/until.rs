@@ -2,8 +2,8 @@
 
 use lock_runtime::LockError;
 use lock_store::Renewed;
-use lock_testkit::runtime_now;
-use lock_testkit::store_decorator::Reply;
+use lock_testkit_core::runtime_now;
+use lock_testkit_core::store_decorator::Reply;
 
 use crate::fates::Fate;
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use lock_runtime::LockClient;
 use lock_store::memory::MemoryStore;
 use lock_store::{Instant, Namespace, SimulatedStop, Store, StoreFuture};
-use lock_testkit::runtime_now;
+use lock_testkit_core::runtime_now;
 use tokio::runtime::{Builder, Handle};
 
 use crate::recording_store::ms;

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
 use lock_store::{Acquired, Busy, HandedOver, Link, Owner, Queue, Released, Trust};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};

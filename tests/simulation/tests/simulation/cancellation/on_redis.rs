@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient};
-use lock_testkit::{Proxy, RedisServer, eventually, polled};
+use lock_testkit_core::{Proxy, RedisServer, eventually, polled};
 
 use super::simulated::all_of;
 use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockError};
-use lock_testkit::polled;
+use lock_testkit_core::polled;
 
 use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, wait_for_ever};
 use crate::faults::Faults;

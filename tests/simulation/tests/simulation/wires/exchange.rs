@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lock_runtime::{StoreError, StoreErrorKind};
 use lock_store::{Answer, Failure, Instant, LatchFound, Link, Queue, Store};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 use tokio::sync::oneshot;
 
 use super::{AFTERMATH, Wire, Wires};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lock_store::{Acquired, AcquiredAll, Busy, Granted, Owner, Renewed};
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use super::commands;
 use crate::schedule::{Command, Outcome, Schedule};

@@ -6,7 +6,7 @@ use lock_runtime::StoreErrorKind;
 use lock_store::{
     Acquire, Acquired, Claim, ClientId, Link, Owner, Queue, Release, Released, Renewal, Renewed,
 };
-use lock_testkit::store_decorator::{Reply, Request};
+use lock_testkit_core::store_decorator::{Reply, Request};
 
 use super::broken;
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let mut asked = 0;
-/// lock_testkit::eventually("the third answer is yes", async || {
+/// lock_testkit_core::eventually("the third answer is yes", async || {
 ///     asked += 1;
 ///     asked == 3
 /// })

@@ -15,30 +15,6 @@ use crate::{Heard, RedisServer};
 /// What a test asks of a store. It may take time.
 pub type Asks<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
-/// The faults of the server that a backend stands on.
-macro_rules! server_faults {
-    ($server:tt) => {
-        fn pause(&self) -> bool {
-            self.$server.pause();
-            true
-        }
-
-        fn resume(&self) {
-            self.$server.resume();
-        }
-
-        fn kill(&self) -> bool {
-            self.$server.kill();
-            true
-        }
-
-        fn restart(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
-            Box::pin(self.$server.restart())
-        }
-    };
-}
-pub(crate) use server_faults;
-
 /// One store, shared by any number of clients. It ends when the last handle to it is dropped.
 pub trait StoreUnderTest: fmt::Debug + Send + Sync + 'static {
     /// A builder for one more client of this store, in the namespace `lock`.

@@ -19,7 +19,8 @@ impl LuaScripts {
     /// If they aren't found there, or if one belongs to no script.
     #[must_use]
     pub fn in_repository() -> Self {
-        let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-runtime/stores/redis");
+        let store =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../lock-runtime/stores/redis");
         let table = read(&store.join("src/scripts.rs"));
         let (_, table) = table.rsplit_once("scripts! {").expect("the table");
         let parts: BTreeMap<String, Vec<String>> = table.split(';').filter_map(parts).collect();

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 /// A child process that never outlives this value.
 #[derive(Debug)]
-pub(crate) struct OsProcess {
+pub struct OsProcess {
     child: Child,
     /// The exit was seen without `child`'s knowledge, so its id may already belong to another
     /// process.
@@ -16,7 +16,12 @@ pub(crate) struct OsProcess {
 }
 
 impl OsProcess {
-    pub(crate) fn spawn(command: &mut Command) -> Self {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it can't be started.
+    #[must_use]
+    pub fn spawn(command: &mut Command) -> Self {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {:?}: {error}", command.get_program()));
@@ -26,23 +31,26 @@ impl OsProcess {
         }
     }
 
-    pub(crate) fn child(&mut self) -> &mut Child {
+    /// Its handle, to take its pipes from.
+    pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// The exit status, or `None` while the process lives (paused or not).
-    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child
             .try_wait()
             .expect("a child's state can be asked for")
     }
 
     /// SIGKILL, even if the process is paused. Returns when the process is gone.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if !self.reaped {
             // Fails only if the process has already ended, which is the goal.
             let _ = self.child.kill();
@@ -51,12 +59,12 @@ impl OsProcess {
     }
 
     /// SIGTERM: asks the process to end.
-    pub(crate) fn terminate(&mut self) {
+    pub fn terminate(&mut self) {
         self.signal(Signal::SIGTERM);
     }
 
     /// SIGSTOP. Returns when the process stands still, not when the signal is on its way.
-    pub(crate) fn pause(&mut self) {
+    pub fn pause(&mut self) {
         let pid = self.signal(Signal::SIGSTOP);
         match waitpid(pid, Some(WaitPidFlag::WUNTRACED)) {
             Ok(WaitStatus::Stopped(..)) => {}
@@ -69,7 +77,7 @@ impl OsProcess {
     }
 
     /// SIGCONT. Harmless if the process runs.
-    pub(crate) fn resume(&mut self) {
+    pub fn resume(&mut self) {
         self.signal(Signal::SIGCONT);
     }
 

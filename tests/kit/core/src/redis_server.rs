@@ -17,8 +17,9 @@ use tempfile::TempDir;
 
 pub use self::builder::RedisServerBuilder;
 use self::builder::Settings;
-pub(crate) use self::program::version;
-pub use self::program::{server_is_at_least, server_reloads_slowly, server_speaks_tls};
+pub use self::program::{
+    redis_version, server_is_at_least, server_reloads_slowly, server_speaks_tls,
+};
 use crate::os_process::OsProcess;
 use crate::temporary::temporary_folder;
 use crate::{Port, eventually};
@@ -37,7 +38,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// ```no_run
 /// # async fn example() {
-/// use lock_testkit::RedisServer;
+/// use lock_testkit_core::RedisServer;
 ///
 /// let server = RedisServer::start().await;
 /// server.command(&["SET", "a", "1"]).await;
@@ -259,7 +260,7 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     writeln!(log, "--- redis-server on port {port}").expect("the log can be written");
     let mut process = OsProcess::spawn(
         Command::new("redis-server")
-            .args(settings.arguments(port, folder, version() >= (7, 0)))
+            .args(settings.arguments(port, folder, redis_version() >= (7, 0)))
             .envs(settings.environment.iter().cloned())
             .current_dir(folder)
             .stdin(Stdio::null())

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The first two numbers of the server's version: not every version has each rule and setting.
-pub(crate) fn version() -> (u32, u32) {
+#[must_use]
+pub fn redis_version() -> (u32, u32) {
     static ANSWER: OnceLock<(u32, u32)> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let text = output(&["--version"]);
@@ -20,7 +21,7 @@ pub(crate) fn version() -> (u32, u32) {
 /// says so.
 #[must_use]
 pub fn server_is_at_least(major: u32) -> bool {
-    let is = version().0 >= major;
+    let is = redis_version().0 >= major;
     if !is {
         eprintln!("skipped: redis-server is older than {major}");
     }
@@ -31,7 +32,7 @@ pub fn server_is_at_least(major: u32) -> bool {
 /// with an assertion of its own then (`networking.c:2094`).
 #[must_use]
 pub fn server_reloads_slowly() -> bool {
-    let is = matches!(version(), (7 | 9.., _));
+    let is = matches!(redis_version(), (7 | 9.., _));
     if !is {
         eprintln!("skipped: this redis-server can't be asked during a slow reload");
     }

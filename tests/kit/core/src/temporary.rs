@@ -17,7 +17,7 @@ fn free_space(path: &str) -> u64 {
 }
 
 /// A folder in memory, if there is room: no test is about how long the disk takes.
-pub(crate) fn temporary_folder() -> TempDir {
+pub fn temporary_folder() -> TempDir {
     const MEMORY: &str = "/dev/shm";
     let in_memory = (free_space(MEMORY) > ENOUGH).then(|| tempfile::tempdir_in(MEMORY).ok());
     let folder = in_memory.flatten().map_or_else(tempfile::tempdir, Ok);

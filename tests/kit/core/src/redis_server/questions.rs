@@ -31,7 +31,7 @@ impl RedisServer {
     }
 
     /// Like [`query`](Self::query), of a server that may be down, or loses its connections.
-    pub(crate) async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+    pub async fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         Ok(T::from_redis_value(self.try_command(words).await?)?)
     }
 

@@ -27,7 +27,7 @@ use self::protocol::Protocol;
 ///
 /// ```no_run
 /// # async fn example() {
-/// use lock_testkit::{Proxy, RedisServer};
+/// use lock_testkit_core::{Proxy, RedisServer};
 ///
 /// let server = RedisServer::start().await;
 /// let proxy = Proxy::start(server.addr()).await;
