@@ -18,6 +18,7 @@ const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 pub(crate) fn check_lock(args: &Args, names: Option<&ParameterNames>, mistakes: &mut Mistakes) {
     check_lease(args, mistakes);
     check_max_hold(args, mistakes);
+    check_hold_at_least(args, mistakes);
     check_hold_after(args, mistakes);
     check_wait(args, mistakes);
     check_synchronizers(args, mistakes);
@@ -142,6 +143,17 @@ fn check_max_hold(args: &Args, mistakes: &mut Mistakes) {
                 duration::print(max_hold),
                 duration::print(lease)
             ),
+        );
+    }
+}
+
+fn check_hold_at_least(args: &Args, mistakes: &mut Mistakes) {
+    if let (Some(given), Some(millis)) = (args.get(Opt::HoldAtLeast), args.millis(Opt::HoldAtLeast))
+        && millis > LONGEST_LEASE
+    {
+        mistakes.report_at(
+            given.span,
+            "a key stays taken for 24h at most, by `hold_at_least` as well: write a shorter one",
         );
     }
 }

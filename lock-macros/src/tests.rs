@@ -271,6 +271,61 @@ fn literal_permits_have_limits() {
 }
 
 #[test]
+fn no_future_is_returned_beside_the_one_under_the_lock() {
+    let future = "Box::pin(async move { Ok(()) })";
+    for (statements, errors) in [
+        ("if small { return Box::pin(small_one()); }", 1),
+        (
+            "let size = match size { Some(size) => size, None => return other() };",
+            1,
+        ),
+        ("loop { if last() { return Box::pin(small_one()) } }", 1),
+        ("let other = async { return 1 };", 0),
+        ("let first = |size: u8| { return size };", 0),
+        ("fn inner() -> u8 { return 1 }", 0),
+        ("let doubled = id * 2;", 0),
+    ] {
+        let item = format!(
+            "fn ship(id: u64) -> BoxFuture<'static, Result<(), E>> {{ {statements} {future} }}"
+        );
+        for (attribute, args) in [
+            (distributed_lock as Macro, "key = \"a:<id>\""),
+            (rate_limited, "key = \"a:<id>\", rate = \"1/s\""),
+        ] {
+            let expanded = attribute(args.parse().expect(args), item.parse().expect("an item"));
+            let (functions, found) = functions_and_errors(expanded);
+            assert_eq!(functions.len(), 1, "{statements}");
+            assert_eq!(found.len(), errors, "{statements}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_other_attributes_read_at_a_parameter_stays_in_the_signature() {
+    let item = "async fn buy(#[description = \"what\"] #[allow(unused)] item: u8) -> R { Ok(()) }";
+    let expanded = expand("key = \"a:<item>\"", item).to_string();
+    assert_eq!(expanded.matches("description").count(), 1, "{expanded}");
+    assert!(expanded.matches("allow (unused)").count() > 1, "{expanded}");
+}
+
+#[test]
+fn the_rate_limiter_stands_behind_the_lock_and_before_what_is_below_it() {
+    let item = "#[distributed_lock(key = \"a\")] #[tokio::main] async fn main() -> R { Ok(()) }";
+    let args = "key = \"a\", rate = \"1/s\"";
+    let expanded = rate_limited(args.parse().expect(args), item.parse().expect(item));
+    let (functions, errors) = functions_and_errors(expanded);
+    assert_eq!(errors, [""; 0]);
+    let last = |attr: &Attribute| {
+        attr.path()
+            .segments
+            .last()
+            .map(|last| last.ident.to_string())
+    };
+    let order: Vec<_> = functions[0].attrs.iter().filter_map(last).collect();
+    assert_eq!(order, ["distributed_lock", "rate_limited", "main"]);
+}
+
+#[test]
 fn a_half_typed_body_is_still_a_body_under_the_lock() {
     for body in [
         "let x = ; Ok(1)",

@@ -30,7 +30,10 @@ impl Parameter {
         if whole.is_some() && is_reference(&typed.ty) {
             return None;
         }
-        let attrs = typed.attrs.clone();
+        // What another attribute below reads there, as a command's description, means nothing at
+        // a variable.
+        let attrs = typed.attrs.iter().filter(|attr| is_for_variables(attr));
+        let attrs = attrs.cloned().collect();
         // The body binds the variable and meets an `expect` there. It could not be met here, too.
         typed.attrs.retain(|attr| !is_expectation(attr));
         let (names, pat) = match whole {
@@ -139,6 +142,13 @@ fn is_reference(ty: &Type) -> bool {
         Type::Paren(ty) => is_reference(&ty.elem),
         _ => false,
     }
+}
+
+fn is_for_variables(attr: &Attribute) -> bool {
+    let names = [
+        "cfg", "cfg_attr", "allow", "expect", "warn", "deny", "forbid",
+    ];
+    names.iter().any(|name| attr.path().is_ident(name))
 }
 
 fn is_expectation(attr: &Attribute) -> bool {

@@ -9,7 +9,7 @@ use crate::parse::Args;
 use crate::parse::value::Value;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Expr, Stmt, Type, parse_quote};
+use syn::{Attribute, Expr, Stmt, Type, parse_quote};
 
 pub(crate) fn write_function(
     args: &Args,
@@ -17,8 +17,8 @@ pub(crate) fn write_function(
     mut function: Function,
     body: Body,
 ) -> TokenStream {
-    if is_locked(&function) {
-        return move_behind_the_lock(args, function);
+    if let Some(lock) = lock_below(&function) {
+        return move_behind_the_lock(args, function, lock);
     }
     let question = write_question(args, keys, return_type::span(&function.sig), &body.output);
     let group = match body.shape {
@@ -134,21 +134,20 @@ fn write_rate(args: &Args) -> TokenStream {
     }
 }
 
-/// Whether the lock's attribute stands below this one, and is not expanded yet.
-fn is_locked(function: &Function) -> bool {
-    let is_lock = |path: &syn::Path| {
-        let last = path.segments.last();
+/// Where the lock's attribute stands below this one, which is not expanded yet.
+fn lock_below(function: &Function) -> Option<usize> {
+    let is_lock = |attr: &Attribute| {
+        let last = attr.path().segments.last();
         last.is_some_and(|segment| segment.ident == "distributed_lock")
     };
-    function.attrs.iter().any(|attr| is_lock(attr.path()))
+    function.attrs.iter().rposition(is_lock)
 }
 
-/// Puts this attribute behind the lock's. What expands last asks first, and no call should be
-/// refused when it has waited for its lock.
-fn move_behind_the_lock(args: &Args, mut function: Function) -> TokenStream {
+/// Puts this attribute behind the lock's, before what stands below that. What expands last asks
+/// first, and no call should be refused when it has waited for its lock.
+fn move_behind_the_lock(args: &Args, mut function: Function, lock: usize) -> TokenStream {
     let (runtime, tokens) = (args.runtime(), &args.tokens);
-    function
-        .attrs
-        .push(parse_quote!(#[#runtime::rate_limited(#tokens)]));
+    let moved = parse_quote!(#[#runtime::rate_limited(#tokens)]);
+    function.attrs.insert(lock + 1, moved);
     function.into_token_stream()
 }

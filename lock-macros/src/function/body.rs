@@ -9,7 +9,8 @@ use crate::mistakes::Mistakes;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
-use syn::{Attribute, Block, Expr, ExprAsync, Stmt, Type};
+use syn::visit::Visit;
+use syn::{Attribute, Block, Expr, ExprAsync, ExprClosure, ExprReturn, Item, Stmt, Type};
 
 pub(crate) enum Shape {
     /// The attributes inside the body, and its statements in their braces.
@@ -92,6 +93,14 @@ fn find_future(function: &Function, body: &Group, attribute: &Vocabulary) -> syn
         };
         return Err(syn::Error::new_spanned(sig.fn_token, message));
     };
+    if let Some(other) = other_exit(&block) {
+        let message = format!(
+            "a future that is returned here would not {}: move what stands before the last one \
+             into its `async` block",
+            attribute.runs
+        );
+        return Err(syn::Error::new_spanned(other, message));
+    }
     let output = return_type::output_of_future(&sig.output).ok_or_else(|| {
         let message = "what the future gives has to stand here: write `impl Future<Output = …>`, \
              `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`";
@@ -127,6 +136,24 @@ pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync
         let tokens = with(future);
         *slot = Expr::Verbatim(tokens);
     }
+}
+
+/// A `return` beside the future: its caller gets another one.
+fn other_exit(block: &Block) -> Option<ExprReturn> {
+    struct Find(Option<ExprReturn>);
+    impl<'ast> Visit<'ast> for Find {
+        fn visit_expr_return(&mut self, exit: &'ast ExprReturn) {
+            self.0.get_or_insert_with(|| exit.clone());
+        }
+
+        // Another body's.
+        fn visit_expr_async(&mut self, _: &'ast ExprAsync) {}
+        fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
+        fn visit_item(&mut self, _: &'ast Item) {}
+    }
+    let mut find = Find(None);
+    find.visit_block(block);
+    find.0
 }
 
 fn future_of(block: &mut Block) -> Option<&mut Expr> {

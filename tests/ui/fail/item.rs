@@ -20,6 +20,15 @@ fn hidden_output() -> Alias {
     Box::pin(async move { Ok(()) })
 }
 
+// The other future would run without the lock.
+#[distributed_lock(key = "a")]
+fn two_futures(small: bool) -> std::pin::Pin<Box<dyn Future<Output = Result<(), LockError>> + Send>> {
+    if small {
+        return Box::pin(async move { Ok(()) });
+    }
+    Box::pin(async move { Ok(()) })
+}
+
 trait Store {
     #[distributed_lock(key = "a")]
     async fn save(&self) -> Result<(), LockError>;

@@ -22,4 +22,9 @@ async fn not_a_duration() -> Result<u32, LockError> {
     Ok(1)
 }
 
+#[distributed_lock(key = "a", hold_at_least = "25h")]
+async fn too_long() -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}
