@@ -115,11 +115,19 @@ impl Votes {
         if held == 0 || self.granted + self.uncounted >= enough {
             return Some(QuorumVerdict::Failed(self.error(members)));
         }
+        // Nobody has a part. Keys that are no locks are in the way of a majority.
+        if self.holders.is_empty() {
+            return match (self.failures.is_empty(), unreachable) {
+                (true, 0) => Some(QuorumVerdict::Conflict),
+                (true, _) => None,
+                (false, _) => Some(QuorumVerdict::Failed(self.error(members))),
+            };
+        }
         let remaining = self.free_in(enough - self.granted);
         let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
         let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
         if most >= enough || self.conflicts > 0 {
-            let holder = (most > 0).then(|| Holder::parse(holder.as_bytes()));
+            let holder = Some(Holder::parse(holder.as_bytes()));
             return Some(QuorumVerdict::Busy { remaining, holder });
         }
         // Also if one of several owners could have a majority with servers that did not answer:
@@ -309,6 +317,27 @@ mod tests {
         );
         let said = too_few(&members, 3, &[]).to_string();
         assert!(said.contains("the client was shut down"), "{said}");
+    }
+
+    #[test]
+    fn a_key_that_is_no_lock_and_a_server_that_is_down_are_never_busy() {
+        let conflict = || Ok(QuorumTaken::Conflict);
+        let down = || failed(Disconnected);
+        for (servers, replies) in [
+            (3, vec![granted(1), down(), conflict()]),
+            (3, vec![conflict(), granted(1), down()]),
+            (5, vec![granted(1), granted(1), conflict(), down(), down()]),
+        ] {
+            let (_, said) = verdict(servers, replies);
+            assert!(said.contains("Disconnected"), "{said}");
+        }
+        // No server is missing, and none of them will grant it.
+        let (_, said) = verdict(4, vec![granted(1), conflict(), granted(1), conflict()]);
+        assert_eq!(said, "Conflict");
+        let (members, mut votes) = (members(3), Votes::new(3));
+        votes.add(0, granted(1));
+        votes.add(1, conflict());
+        assert!(votes.verdict(&members, 1).is_none(), "it will have failed");
     }
 
     #[test]
