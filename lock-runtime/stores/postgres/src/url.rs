@@ -66,6 +66,8 @@ impl<'u> OwnOptions<'u> {
                 "target_session_attrs" => expect_writing(value)?,
                 "load_balance_hosts" => expect_no_lot(value)?,
                 _ if OPTIONS.contains(&name) => own.rest.push(option),
+                // The password goes on up to the `@`.
+                _ if query.contains('@') => return Err(unknown("?")),
                 _ => return Err(unknown(name)),
             }
             names.push(name);
@@ -354,6 +356,20 @@ mod tests {
                     assert_eq!(config.get_options().is_some(), is_with);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_error_repeats_a_part_of_a_password() {
+        let timeouts = Timeouts::default();
+        for url in [
+            "postgres://app:abc?hunter=x@db/shop",
+            "postgres://app:abc?hunter&d@db/shop",
+            "postgres://app:abc?hunter@db/shop",
+        ] {
+            let error = read(url, &Access::default(), "", timeouts).err().unwrap();
+            let text = error.into_message();
+            assert!(text.contains("%3F") && !text.contains("hunter"), "{text}");
         }
     }
 
