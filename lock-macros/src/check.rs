@@ -153,7 +153,7 @@ fn check_hold_at_least(args: &Args, mistakes: &mut Mistakes) {
     {
         mistakes.report_at(
             given.span,
-            "a key stays taken for 24h at most, by `hold_at_least` as well: write a shorter one",
+            "`hold_at_least` is 24h at most: write a shorter one",
         );
     }
 }

@@ -280,6 +280,11 @@ fn no_future_is_returned_beside_the_one_under_the_lock() {
             1,
         ),
         ("loop { if last() { return Box::pin(small_one()) } }", 1),
+        (
+            "cfg_if! { if #[cfg(x)] { return Box::pin(small_one()) } }",
+            1,
+        ),
+        ("info!(\"returns\");", 0),
         ("let other = async { return 1 };", 0),
         ("let first = |size: u8| { return size };", 0),
         ("fn inner() -> u8 { return 1 }", 0),
@@ -310,7 +315,8 @@ fn what_other_attributes_read_at_a_parameter_stays_in_the_signature() {
 
 #[test]
 fn the_rate_limiter_stands_behind_the_lock_and_before_what_is_below_it() {
-    let item = "#[distributed_lock(key = \"a\")] #[tokio::main] async fn main() -> R { Ok(()) }";
+    let item = "#[rate_limited(b)] #[instrument] #[distributed_lock(key = \"a\")] #[tokio::main] \
+                async fn main() -> R { Ok(()) }";
     let args = "key = \"a\", rate = \"1/s\"";
     let expanded = rate_limited(args.parse().expect(args), item.parse().expect(item));
     let (functions, errors) = functions_and_errors(expanded);
@@ -322,7 +328,18 @@ fn the_rate_limiter_stands_behind_the_lock_and_before_what_is_below_it() {
             .map(|last| last.ident.to_string())
     };
     let order: Vec<_> = functions[0].attrs.iter().filter_map(last).collect();
-    assert_eq!(order, ["distributed_lock", "rate_limited", "main"]);
+    assert_eq!(
+        order,
+        [
+            "instrument",
+            "distributed_lock",
+            "rate_limited",
+            "rate_limited",
+            "main"
+        ]
+    );
+    let own = functions[0].attrs[2].to_token_stream().to_string();
+    assert!(own.contains("1/s"), "what stood above asks last: {own}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Spec {
             && keep > MAX_LEASE
         {
             return Err(LockError::config(format!(
-                "`hold_at_least` ({keep:?}) is longer than 24 h, the longest a key may stay taken"
+                "`hold_at_least` is {keep:?}; it must be 24 h at most"
             )));
         }
         let permits = match self.mode {

@@ -136,18 +136,27 @@ fn write_rate(args: &Args) -> TokenStream {
 
 /// Where the lock's attribute stands below this one, which is not expanded yet.
 fn lock_below(function: &Function) -> Option<usize> {
-    let is_lock = |attr: &Attribute| {
-        let last = attr.path().segments.last();
-        last.is_some_and(|segment| segment.ident == "distributed_lock")
-    };
-    function.attrs.iter().rposition(is_lock)
+    let mut attrs = function.attrs.iter();
+    attrs.rposition(|attr| is_named(attr, "distributed_lock"))
+}
+
+fn is_named(attr: &Attribute, name: &str) -> bool {
+    let last = attr.path().segments.last();
+    last.is_some_and(|segment| segment.ident == name)
 }
 
 /// Puts this attribute behind the lock's, before what stands below that. What expands last asks
 /// first, and no call should be refused when it has waited for its lock.
 fn move_behind_the_lock(args: &Args, mut function: Function, lock: usize) -> TokenStream {
     let (runtime, tokens) = (args.runtime(), &args.tokens);
-    let moved = parse_quote!(#[#runtime::rate_limited(#tokens)]);
-    function.attrs.insert(lock + 1, moved);
+    let below = function.attrs.len() - lock - 1;
+    let mut moved = vec![parse_quote!(#[#runtime::rate_limited(#tokens)])];
+    // Others of its kind stay in their order.
+    let above = function
+        .attrs
+        .extract_if(..lock, |attr| is_named(attr, "rate_limited"));
+    moved.extend(above);
+    let behind = function.attrs.len() - below;
+    function.attrs.splice(behind..behind, moved);
     function.into_token_stream()
 }

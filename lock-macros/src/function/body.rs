@@ -6,11 +6,11 @@ use crate::args::Vocabulary;
 use crate::function::Function;
 use crate::function::return_type;
 use crate::mistakes::Mistakes;
-use proc_macro2::{Delimiter, Group, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::visit::Visit;
-use syn::{Attribute, Block, Expr, ExprAsync, ExprClosure, ExprReturn, Item, Stmt, Type};
+use syn::{Attribute, Block, Expr, ExprAsync, ExprClosure, ExprReturn, Item, Macro, Stmt, Type};
 
 pub(crate) enum Shape {
     /// The attributes inside the body, and its statements in their braces.
@@ -95,8 +95,8 @@ fn find_future(function: &Function, body: &Group, attribute: &Vocabulary) -> syn
     };
     if let Some(other) = other_exit(&block) {
         let message = format!(
-            "a future that is returned here would not {}: move what stands before the last one \
-             into its `async` block",
+            "a future that is returned here would not {}: return it in the `async` block below, \
+             with `.await`, or write another function around this one that decides",
             attribute.runs
         );
         return Err(syn::Error::new_spanned(other, message));
@@ -138,12 +138,18 @@ pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync
     }
 }
 
-/// A `return` beside the future: its caller gets another one.
-fn other_exit(block: &Block) -> Option<ExprReturn> {
-    struct Find(Option<ExprReturn>);
+/// A `return` beside the future: its caller gets another one. One that a macro hides is not seen.
+fn other_exit(block: &Block) -> Option<TokenStream> {
+    struct Find(Option<TokenStream>);
     impl<'ast> Visit<'ast> for Find {
         fn visit_expr_return(&mut self, exit: &'ast ExprReturn) {
-            self.0.get_or_insert_with(|| exit.clone());
+            self.0.get_or_insert_with(|| exit.to_token_stream());
+        }
+
+        fn visit_macro(&mut self, call: &'ast Macro) {
+            if let Some(exit) = find_return(call.tokens.clone()) {
+                self.0.get_or_insert_with(|| exit.into_token_stream());
+            }
         }
 
         // Another body's.
@@ -154,6 +160,14 @@ fn other_exit(block: &Block) -> Option<ExprReturn> {
     let mut find = Find(None);
     find.visit_block(block);
     find.0
+}
+
+fn find_return(tokens: TokenStream) -> Option<Ident> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Ident(word) => (word == "return").then_some(word),
+        TokenTree::Group(group) => find_return(group.stream()),
+        _ => None,
+    })
 }
 
 fn future_of(block: &mut Block) -> Option<&mut Expr> {
