@@ -7,6 +7,7 @@ use lock_store::{Failure, Holder, StoreError, StoreErrorKind};
 
 use super::majority::{majority, too_few};
 use crate::commands::quorum::QuorumTaken;
+use crate::errors;
 use crate::topology::members::Members;
 
 /// The replies to one round, so far.
@@ -21,7 +22,8 @@ pub(super) struct Votes {
     /// The other owners with the number of their parts, and how long each part lasts.
     holders: HashMap<String, usize>,
     remaining: Vec<Option<Duration>>,
-    conflicts: usize,
+    /// Those on which the key is no lock.
+    conflicts: Vec<usize>,
     failures: Vec<(usize, StoreError)>,
 }
 
@@ -57,7 +59,7 @@ impl Votes {
             uncounted: 0,
             holders: HashMap::new(),
             remaining: Vec::new(),
-            conflicts: 0,
+            conflicts: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -74,7 +76,7 @@ impl Votes {
                 self.remaining.push(remaining);
             }
             Ok(QuorumTaken::Conflict) => {
-                self.conflicts += 1;
+                self.conflicts.push(at);
                 self.remaining.push(None);
             }
             Err(failure) => self.failures.push((at, failure.error)),
@@ -98,7 +100,8 @@ impl Votes {
         if let Some((at, error)) = self.failures.iter().find(wrong) {
             return Some(QuorumVerdict::Failed(error.of(members.name(*at))));
         }
-        if self.conflicts >= enough {
+        // The others are too few, whatever they say.
+        if self.conflicts.len() > self.servers - enough {
             return Some(QuorumVerdict::Conflict);
         }
         if self.failures.len() > self.servers - enough {
@@ -106,8 +109,8 @@ impl Votes {
         }
         let held = self.remaining.len();
         let answered = self.granted + self.uncounted + held;
-        let pending = self.servers - answered - self.failures.len();
-        let pending = pending.saturating_sub(unreachable);
+        let unheard = self.servers - answered - self.failures.len();
+        let pending = unheard.saturating_sub(unreachable);
         if self.granted + pending >= enough || answered < enough {
             return None;
         }
@@ -115,18 +118,15 @@ impl Votes {
         if held == 0 || self.granted + self.uncounted >= enough {
             return Some(QuorumVerdict::Failed(self.error(members)));
         }
-        // Nobody has a part. Keys that are no locks are in the way of a majority.
+        // Nobody is known to have a part, so nothing is busy: keys that are no locks and servers
+        // that are down leave no majority together.
         if self.holders.is_empty() {
-            return match (self.failures.is_empty(), unreachable) {
-                (true, 0) => Some(QuorumVerdict::Conflict),
-                (true, _) => None,
-                (false, _) => Some(QuorumVerdict::Failed(self.error(members))),
-            };
+            return (unheard == 0).then(|| QuorumVerdict::Failed(self.error(members)));
         }
         let remaining = self.free_in(enough - self.granted);
         let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
         let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
-        if most >= enough || self.conflicts > 0 {
+        if most >= enough || !self.conflicts.is_empty() {
             let holder = Some(Holder::parse(holder.as_bytes()));
             return Some(QuorumVerdict::Busy { remaining, holder });
         }
@@ -161,7 +161,14 @@ impl Votes {
             );
             return StoreError::new(StoreErrorKind::Loading, text);
         }
-        too_few(members, self.servers, &self.failures)
+        let error = too_few(members, self.servers, &self.failures);
+        if self.conflicts.is_empty() {
+            return error;
+        }
+        let names = self.conflicts.iter().map(|at| members.name(*at));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let text = format!("{}; on {names} the key is no lock", error.detail());
+        errors::advised(StoreError::new(error.kind(), text))
     }
 }
 
@@ -330,10 +337,21 @@ mod tests {
         ] {
             let (_, said) = verdict(servers, replies);
             assert!(said.contains("Disconnected"), "{said}");
+            assert!(said.contains("the key is no lock"), "{said}");
         }
-        // No server is missing, and none of them will grant it.
-        let (_, said) = verdict(4, vec![granted(1), conflict(), granted(1), conflict()]);
-        assert_eq!(said, "Conflict");
+        // Two of four are too few, whatever the others say.
+        for replies in [
+            vec![granted(1), conflict(), granted(1), conflict()],
+            vec![down(), granted(1), conflict(), conflict()],
+            vec![conflict(), conflict()],
+        ] {
+            assert_eq!(verdict(4, replies).1, "Conflict");
+        }
+        // A server that was restarted counts later, and the third may know of a holder.
+        let (_, said) = verdict(3, vec![restarted(), conflict(), granted(1)]);
+        assert!(said.contains("Loading"), "{said}");
+        let (_, said) = verdict(3, vec![restarted(), conflict(), held("x", 1)]);
+        assert_eq!(said, busy("x", 1));
         let (members, mut votes) = (members(3), Votes::new(3));
         votes.add(0, granted(1));
         votes.add(1, conflict());
