@@ -58,7 +58,7 @@ impl Member {
     fn spawn(&self) {
         let log = fs::File::create(self.folder.path().join("log")).expect("a log");
         let mut command = Command::new("etcd");
-        // It lives for seconds: its garbage may stay.
+        // It collects garbage less often: tests have memory to spare, and few processors.
         command.env("GOGC", "400");
         command
             .args(&self.arguments)

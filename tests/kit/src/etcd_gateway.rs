@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD as STANDARD;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -18,11 +18,11 @@ pub struct EtcdGateway {
 
 /// Base64, in which the gateway has keys and values.
 fn encoded(text: impl AsRef<[u8]>) -> String {
-    STANDARD.encode(text)
+    BASE64_STANDARD.encode(text)
 }
 
 fn decoded(text: &str) -> Vec<u8> {
-    STANDARD.decode(text).expect("base64")
+    BASE64_STANDARD.decode(text).expect("base64")
 }
 
 /// The first key after those that begin so.

@@ -2,27 +2,18 @@
 //! purpose.
 //!
 //! - [`PostgresServer`]: a separate PostgreSQL, which can be killed, paused and restarted.
-//! - [`RedisServer`]: a separate `redis-server`, which can be killed, paused and restarted.
-//! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
+//! - [`SentinelGroup`]: a master, its replicas and three sentinels, of `redis-server`.
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
 //! - [`EtcdCluster`]: one etcd server or three, which can be killed, paused and restarted.
 //! - [`ZooKeeperEnsemble`]: one ZooKeeper server or three, which can be killed, paused and
 //!   restarted.
-//! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
-//!   scripts.
-//! - [`LuaScripts`]: the scripts of the Redis store, as text.
-//! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
-//! - [`PeerNetwork`]: the same between the members of a cluster.
+//! - [`PeerNetwork`]: a network between the members of a cluster that can be made to fail.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
-//! - [`Backend`]: a store under test, embedded or Redis, behind one interface.
-//! - [`drift`]: an engine against the rules of a lock, by random commands and times.
-//! - [`history`]: what processes did with locks, and checks that find violations.
 //! - [`nemesis`]: processes under load with random faults, which write histories.
-//! - [`polled`]: drops a future after a number of polls.
-//! - [`store_decorator`]: a store that shows every command to a test, which decides about it.
-//! - [`eventually`]: waits for something to become true instead of sleeping.
+//! - What [`lock_testkit_core`] has, which is exported again: one `redis-server`, the network to a
+//!   client, the store under test, histories.
 //!
 //! Everything here ends when the value that stands for it is dropped, even if a test panics.
 //!

@@ -13,6 +13,8 @@
 //! - [`store_decorator`]: a store that shows every command to a test, which decides about it.
 //! - [`eventually()`]: waits for something to become true instead of sleeping.
 //!
+//! Everything here ends when the value that stands for it is dropped, even if a test panics.
+//!
 //! # Panics
 //!
 //! If the harness cannot do what a test asks, it panics and says why: a test could do nothing

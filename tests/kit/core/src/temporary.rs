@@ -17,6 +17,10 @@ fn free_space(path: &str) -> u64 {
 }
 
 /// A folder in memory, if there is room: no test is about how long the disk takes.
+///
+/// # Panics
+/// If there is no room on the disk either.
+#[must_use]
 pub fn temporary_folder() -> TempDir {
     const MEMORY: &str = "/dev/shm";
     let in_memory = (free_space(MEMORY) > ENOUGH).then(|| tempfile::tempdir_in(MEMORY).ok());
