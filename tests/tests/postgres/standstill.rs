@@ -11,7 +11,7 @@ use lock_testkit::{Heard, PostgresServer, StoreUnderTest, eventually};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use crate::crowd::{AT_THE_ROW, await_row_lock, row_of_k};
+use crate::crowd::{AT_THE_ROW, await_row_lock, row_of_k_if_any};
 
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -41,10 +41,18 @@ async fn one_at_the_row(
     server: &PostgresServer,
     store: &Arc<dyn Store>,
 ) -> (Client, JoinHandle<Replied<Acquired>>) {
-    server
-        .run("INSERT INTO lock_store.hold (name, special) VALUES ('lock:k', true)")
-        .await;
-    let row = row_of_k(server).await;
+    let row = loop {
+        server
+            .run(
+                "INSERT INTO lock_store.hold (name, special) VALUES ('lock:k', true)
+                 ON CONFLICT DO NOTHING",
+            )
+            .await;
+        // A client sweeps when it begins, and removes rows that say nothing.
+        if let Some(row) = row_of_k_if_any(server).await {
+            break row;
+        }
+    };
     let asks = tokio::spawn(join(Arc::clone(store), 1, 6));
     await_row_lock(server).await;
     (row, asks)
