@@ -262,7 +262,11 @@ impl Live {
                 let status = match reply {
                     Ok(reply) => return Ok(reply),
                     Err(CallError::Gone(why)) => return Err(self.lose(gone(&self.server, &why))),
-                    Err(CallError::Unreadable) => return Err(Fault::Unreadable),
+                    // A proxy may have passed it on before it failed.
+                    Err(CallError::Unreadable) => {
+                        self.end(strange(&self.server));
+                        return Err(Fault::Unreadable);
+                    }
                     Err(CallError::Status(status)) => status,
                 };
                 if status.wants_login() && self.identity.is_known() && !was_asked {

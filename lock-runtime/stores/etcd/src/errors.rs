@@ -114,15 +114,31 @@ pub(crate) fn too_old(server: &str, version: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use http::StatusCode;
+    use lock_store::{Clock, Link};
+    use tokio::runtime::Handle;
+    use tokio::sync::mpsc;
 
     use super::*;
+    use crate::connection::{Begin, Epoch, Live};
     use crate::grpc::Channel;
     use crate::wire::{StatusReply, StatusRequest, path};
 
+    async fn call(status: StatusCode, bytes: &'static [u8]) -> Result<StatusReply, CallError> {
+        let call =
+            async |channel: Channel| channel.unary(path::STATUS, None, &StatusRequest {}).await;
+        answered(status, bytes, call).await
+    }
+
     /// A call to who answers with this status and these bytes, and, if it is no error, with gRPC's
     /// word that all is well.
-    async fn call(status: StatusCode, bytes: &'static [u8]) -> Result<StatusReply, CallError> {
+    async fn answered<T>(
+        status: StatusCode,
+        bytes: &'static [u8],
+        call: impl AsyncFnOnce(Channel) -> T,
+    ) -> T {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let server = async move {
             let mut calls = h2::server::handshake(theirs).await.unwrap();
@@ -143,7 +159,7 @@ mod tests {
             let channel = Channel::new(send, "http://h:1".to_owned());
             tokio::select! {
                 _ = connection => panic!("it has ended"),
-                reply = channel.unary(path::STATUS, None, &StatusRequest {}) => reply,
+                reply = call(channel) => reply,
             }
         };
         tokio::select! {
@@ -163,6 +179,41 @@ mod tests {
             assert_eq!(reply.is_ok(), is_read, "{bytes:?}: {reply:?}");
             let is_strange = matches!(reply, Err(CallError::Unreadable));
             assert_eq!(is_strange, !is_read, "{bytes:?}: {reply:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_may_yet_be_carried_out_ends_its_connection() {
+        for (status, bytes, ends) in [
+            (200, &[0, 0, 0, 0, 0][..], false),
+            (200, b"<html>", true),
+            (403, b"", false),
+            (404, b"", true),
+            (500, b"", true),
+            (502, b"", true),
+        ] {
+            let (watches, _) = mpsc::unbounded_channel();
+            let status = StatusCode::from_u16(status).unwrap();
+            let has_ended = answered(status, bytes, async |channel| {
+                let begin = Begin {
+                    channel,
+                    identity: Arc::default(),
+                    clock: Clock::new(Handle::current()),
+                    epoch: Epoch {
+                        key: String::new(),
+                        revision: 1,
+                        lease: 1,
+                    },
+                    link: Link(1),
+                    server: "h:1".to_owned(),
+                    seen: Arc::default(),
+                };
+                let live = Arc::new(Live::new(begin, watches));
+                let reply = live.call::<_, StatusReply>(path::STATUS, StatusRequest {}, None);
+                assert_eq!(reply.await.is_ok(), status == 200 && !ends);
+                live.broken.borrow().is_some()
+            });
+            assert_eq!(has_ended.await, ends, "{status}");
         }
     }
 
