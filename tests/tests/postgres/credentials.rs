@@ -85,14 +85,8 @@ async fn a_password_that_is_rotated_under_a_holder_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_are_replaced_before_their_credentials_end() {
     let server = server("one").await;
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
-    let client = builder(&server).credentials(move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        let credentials = Credentials::new("app", "one").valid_for(Duration::from_secs(1));
-        std::future::ready(Ok::<_, io::Error>(credentials))
-    });
-    let client = client.lease(LEASE).connect().await.unwrap();
+    let (builder, asked) = short_lived(builder(&server));
+    let client = builder.lease(LEASE).connect().await.unwrap();
     let guard = client.lock("k").acquire().await.unwrap();
     eventually("new ones are made", async || {
         asked.load(Ordering::SeqCst) >= 5
@@ -224,21 +218,64 @@ async fn a_user_that_is_replaced_by_another_loses_nothing() {
     go_on(&server, guard, waiter).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_never_idle_is_replaced_as_well() {
-    let server = server("one").await;
+/// Counts how often it was asked for credentials that end after a second.
+fn short_lived(builder: LockClientBuilder) -> (LockClientBuilder, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let url = format!(
-        "{}?connections=1&listen=off",
-        server.app_url().replace("app@", "")
-    );
-    let client = crate::builder(&url).credentials(move || {
+    let builder = builder.credentials(move || {
         counted.fetch_add(1, Ordering::SeqCst);
         let credentials = Credentials::new("app", "one").valid_for(Duration::from_secs(1));
         std::future::ready(Ok::<_, io::Error>(credentials))
     });
-    let client = client.connect().await.unwrap();
+    (builder, asked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_session_is_used_until_there_is_another() {
+    let server = server("one").await;
+    let (builder, asked) = short_lived(builder(&server));
+    let client = builder.connect().await.unwrap();
+    server.run("ALTER ROLE app NOLOGIN").await;
+    let before = asked.load(Ordering::SeqCst);
+    eventually("others are refused", async || {
+        client.lock("k").run(async {}).await.unwrap();
+        asked.load(Ordering::SeqCst) >= before + 3
+    })
+    .await;
+    let session = "SELECT min(pid)::bigint FROM pg_stat_activity
+        WHERE usename = 'app' AND query NOT LIKE 'LISTEN%'";
+    let old = server.number(session).await;
+    server.run("ALTER ROLE app LOGIN").await;
+    eventually("another one takes its place", async || {
+        client.lock("k").run(async {}).await.unwrap();
+        server.number(session).await != old
+    })
+    .await;
+    let health = client.health().await.unwrap();
+    assert_eq!(health.servers[0].reconnects, 0, "{health:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_session_of_an_idle_client_is_replaced_as_well() {
+    let server = server("one").await;
+    let url = format!("{}?listen=off", server.app_url().replace("app@", ""));
+    let (builder, asked) = short_lived(crate::builder(&url));
+    let _client = builder.connect().await.unwrap();
+    eventually("new ones are made", async || {
+        asked.load(Ordering::SeqCst) >= 4
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_never_idle_is_replaced_as_well() {
+    let server = server("one").await;
+    let url = format!(
+        "{}?connections=1&listen=off",
+        server.app_url().replace("app@", "")
+    );
+    let (builder, asked) = short_lived(crate::builder(&url));
+    let client = builder.connect().await.unwrap();
     let mut tasks = JoinSet::new();
     for task in 0..16 {
         let client = client.clone();

@@ -22,12 +22,12 @@ use crate::statement::Statement;
 use crate::turns::Turns;
 use crate::url::Settings;
 
-/// A connection is replaced when it is this old: its clock's distance to the server's is known from
-/// its beginning, and clocks drift apart.
-const LONGEST_LIFE: Duration = Duration::from_secs(600);
+/// Another connection takes the place of one that is this old: its clock's distance to the server's
+/// is known from its beginning, and clocks drift apart.
+const OLD: Duration = Duration::from_secs(600);
 
-/// How long one that is old may go on until it is idle.
-const NEVER_IDLE: Duration = Duration::from_secs(1);
+/// How long one is used for want of another.
+const LONGEST_LIFE: Duration = OLD.saturating_mul(2);
 
 /// How far clocks may have drifted apart by then, and more.
 const DRIFT: Duration = Duration::from_secs(1);
@@ -52,15 +52,6 @@ pub(crate) struct Connection {
     micros: i64,
     /// Ends the task that carries the bytes.
     _open: oneshot::Sender<()>,
-}
-
-/// Whether a session is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SessionState {
-    Open,
-    /// Another one takes its place, and nothing else is wrong with it.
-    Old,
-    Gone,
 }
 
 /// A statement under way.
@@ -177,30 +168,21 @@ impl Connection {
         }
     }
 
-    /// Until when it is used.
-    fn until(&self) -> Instant {
-        let until = self.answered + LONGEST_LIFE;
+    /// From when on another one is to take its place.
+    pub(crate) fn old_at(&self) -> Instant {
+        let at = self.answered + OLD;
         // Where credentials end sooner than a session is made, each is used all the same.
-        let of_credentials = |renew_at: Instant| renew_at.max(self.answered + MIN_PAUSE).min(until);
-        self.renew_at.map_or(until, of_credentials)
+        let of_credentials = |renew_at: Instant| renew_at.max(self.answered + MIN_PAUSE).min(at);
+        self.renew_at.map_or(at, of_credentials)
     }
 
     /// Whether it takes statements now, or will when it has answered those that it has.
     pub(crate) fn is_open(&self, now: Instant) -> bool {
-        self.state(now) == SessionState::Open
-    }
-
-    pub(crate) fn state(&self, now: Instant) -> SessionState {
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
         let is_retired = self.is_retired.load(Ordering::Relaxed);
-        if is_retired || is_replaced || self.client.is_closed() {
-            SessionState::Gone
-        } else if self.load() == 0 && now > self.until() && !self.is_doubted() {
-            SessionState::Old
-        } else {
-            SessionState::Open
-        }
+        let is_over = now > self.answered + LONGEST_LIFE;
+        !is_retired && !is_replaced && !is_over && !self.client.is_closed()
     }
 
     fn is_doubted(&self) -> bool {
@@ -212,10 +194,14 @@ impl Connection {
         !self.is_doubted()
     }
 
-    /// Whether it was never idle since it became old. It takes no more statements if another one
-    /// can, and so comes to its end.
-    pub(crate) fn is_worn(&self, now: Instant) -> bool {
-        now > self.until() + NEVER_IDLE
+    /// Whether it takes statements only as long as no other one can.
+    pub(crate) fn is_old(&self, now: Instant) -> bool {
+        now >= self.old_at()
+    }
+
+    /// Whether nobody waits for an answer of it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.load() == 0 && !self.is_doubted()
     }
 
     /// Sends a statement, which the server does not begin so long after `now` as `late` and this

@@ -7,7 +7,7 @@ use lock_store::timing::backoff;
 use lock_store::{Clock, Instant, Listener, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
-use crate::connection::{Connection, SessionState};
+use crate::connection::Connection;
 use crate::errors::of_old_credentials;
 use crate::news::Hearer;
 use crate::route::CONNECT_SLOW_TEXT;
@@ -53,8 +53,6 @@ struct PoolState {
     retired: Option<Instant>,
     /// Since when there is a connection.
     since: Option<Instant>,
-    /// The last one was only old, and one that takes its place is on its way.
-    renews: bool,
     connects: u64,
     is_closed: bool,
 }
@@ -62,11 +60,7 @@ struct PoolState {
 /// What to do for a statement.
 enum Choice {
     Use(Arc<Connection>),
-    Wait {
-        failures: u64,
-        unanswered: usize,
-        renews: bool,
-    },
+    Wait { failures: u64, unanswered: usize },
     Refused(StoreError),
     Closed,
 }
@@ -111,7 +105,6 @@ impl Pool {
                 Choice::Wait {
                     failures,
                     unanswered,
-                    ..
                 } => {
                     let before = *failures_before.get_or_insert(failures);
                     let error = self.state.lock().error.clone();
@@ -157,45 +150,37 @@ impl Pool {
             return Choice::Closed;
         }
         let connections = &mut state.connections;
-        let mut renews = false;
-        connections.retain(|connection| {
-            let is = connection.state(now);
-            renews |= is == SessionState::Old;
-            is == SessionState::Open
-        });
+        connections.retain(|connection| connection.is_open(now));
+        let is_fresh = |one: &Arc<Connection>| one.is_usable() && !one.is_old(now);
+        let fresh = connections.iter().filter(|one| is_fresh(one)).count();
+        connections.retain(|one| fresh == 0 || !one.is_old(now) || !one.is_idle());
         let usable = || connections.iter().filter(|one| one.is_usable());
-        let best = usable().min_by_key(|one| (one.is_worn(now), one.load()));
+        let best = usable().min_by_key(|one| (one.is_old(now), one.load()));
         let best = best.cloned();
-        // Another one opens in the place of a worn one.
-        let usable = usable().filter(|one| !one.is_worn(now)).count();
+        let usable = usable().count();
         let open = connections.len();
         let is_refused = best.is_none() && state.refused_until.is_some_and(|until| now < until);
         let refusal = match is_refused {
             true => state.error.clone(),
             false => None,
         };
-        let is_idle = best
-            .as_ref()
-            .is_some_and(|connection| connection.load() == 0);
+        let is_idle = |one: &Arc<Connection>| one.load() == 0 && !one.is_old(now);
+        let is_idle = best.as_ref().is_some_and(is_idle);
         let failed = state.failed_at;
         let rests = best.is_some() && failed.is_some_and(|at| now < at + OPENS_AGAIN);
-        let most = match best {
-            Some(_) => self.settings.connections,
+        let most = match fresh {
             // All that wait need one, first of all.
-            None => 1,
+            0 => 1,
+            _ => self.settings.connections,
         };
         // Those that are not answered take room in the server, closed or not. It has few.
         let has_room = open + state.opening < 2 * self.settings.connections;
         let may_open = has_room && !is_idle && !rests && refusal.is_none();
-        let opens = may_open && usable + state.opening < most;
+        let opens = may_open && fresh + state.opening < most;
         state.opening += usize::from(opens);
         let (failures, unanswered) = (state.failures, open - usable);
         let migrations = state.migrations;
-        let renews = (renews || state.renews) && best.is_none() && state.opening > 0;
-        state.renews = renews;
-        let lost = best.is_none() && state.since.is_some() && !renews;
-        if lost {
-            state.since = None;
+        if best.is_none() && state.since.take().is_some() {
             let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
             self.announce_loss(&error);
         }
@@ -209,7 +194,6 @@ impl Pool {
             (None, None) => Choice::Wait {
                 failures,
                 unanswered,
-                renews,
             },
         }
     }
@@ -218,8 +202,26 @@ impl Pool {
     async fn open(self: Arc<Self>, migrations: u64) {
         let began = self.clock.now();
         let opened = Connection::open(&self.settings, &self.clock).await;
+        let opened = opened.map(Arc::new);
+        if let Ok(connection) = &opened {
+            self.replace_when_old(connection);
+        }
         self.finish_opening(opened, began, migrations);
         self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// Without a request, too: what was idle for long may have been cut off on the way, and the
+    /// next request need not be the one that finds it.
+    fn replace_when_old(self: &Arc<Self>, connection: &Arc<Connection>) {
+        let (clock, at) = (self.clock.clone(), connection.old_at());
+        let (pool, connection) = (Arc::downgrade(self), Arc::downgrade(connection));
+        self.clock.spawn(async move {
+            clock.sleep_until(at).await;
+            let (pool, connection) = (pool.upgrade(), connection.upgrade());
+            if let (Some(pool), Some(_)) = (pool, connection) {
+                pool.choose();
+            }
+        });
     }
 
     // Observers are told under the lock, so that they hear it in its order.
@@ -231,21 +233,10 @@ impl Pool {
 
     /// Notes that there is a connection.
     fn note_up(&self, state: &mut PoolState) {
-        state.renews = false;
         if state.since.is_none() && !state.is_closed {
             state.since = Some(self.clock.now());
             state.connects += 1;
             self.hearer.listener.on_connected(&self.settings.server);
-        }
-    }
-
-    /// Notes that an attempt failed. It may have been to take the place of the last connection.
-    fn note_failure(&self, state: &mut PoolState, error: &StoreError) {
-        let is_over = state.renews && state.opening == 0;
-        state.renews &= !is_over;
-        let has_another = state.connections.iter().any(|one| one.is_usable());
-        if is_over && !has_another && state.since.take().is_some() {
-            self.announce_loss(error);
         }
     }
 
@@ -277,7 +268,7 @@ impl Pool {
     /// Ends an attempt to connect.
     fn finish_opening(
         &self,
-        opened: Result<Connection, StoreError>,
+        opened: Result<Arc<Connection>, StoreError>,
         began: Instant,
         migrations: u64,
     ) {
@@ -293,18 +284,13 @@ impl Pool {
                 state.refused_until = None;
                 // What it was told may be older, too. Whoever waits opens another one.
                 if state.retired.is_some_and(|at| began < at) {
-                    let text = "a migration came while it connected, or its clock was set";
-                    let error = self.error(StoreErrorKind::Disconnected, text);
-                    self.note_failure(&mut state, &error);
                     return;
                 }
-                state.connections.push(Arc::new(connection));
+                state.connections.push(connection);
                 self.note_up(&mut state);
             }
             // Whoever waits tries again.
-            Err(error) if needs_an_operator(&error) && migrations < state.migrations => {
-                self.note_failure(&mut state, &error);
-            }
+            Err(error) if needs_an_operator(&error) && migrations < state.migrations => {}
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
                 // They were right before.
@@ -320,7 +306,6 @@ impl Pool {
                     state.refused_until = Some(now + pause);
                 }
                 state.failed_at = Some(now);
-                self.note_failure(&mut state, &error);
                 state.error = Some(error);
             }
         }
@@ -358,25 +343,16 @@ impl Pool {
         connections.any(|one| one.is_open(now) && one.is_usable())
     }
 
-    /// Whether there is a connection, or another one takes the place of the last. If there is none,
-    /// one is opened: else a service that gets requests only while it has one would never have one.
+    /// Whether there is a connection. If there is none, one is opened: else a service that gets
+    /// requests only while it has one would never have one.
     pub(crate) fn is_connected(self: &Arc<Self>) -> bool {
         if self.has_connection() {
             return true;
         }
         let now = self.clock.now();
-        let state = self.state.lock();
-        let rests = state.failed_at.is_some_and(|at| now < at + OPENS_AGAIN);
-        let mut connections = state.connections.iter();
-        if rests && !connections.any(|one| one.state(now) == SessionState::Old) {
-            return state.renews;
-        }
-        drop(state);
-        match self.choose() {
-            Choice::Use(_) => true,
-            Choice::Wait { renews, .. } => renews,
-            Choice::Refused(_) | Choice::Closed => false,
-        }
+        let failed = self.state.lock().failed_at;
+        let rests = failed.is_some_and(|at| now < at + OPENS_AGAIN);
+        !rests && matches!(self.choose(), Choice::Use(_))
     }
 
     /// Opens no more. What is open ends with the last handle.
