@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
@@ -87,6 +89,35 @@ async fn processes_that_read_their_files_all_the_time_never_hold_at_once() {
     }
     turns_of(&mut workers).await.assert_one_at_a_time();
     assert_eq!(file.text("PRAGMA integrity_check"), "ok");
+}
+
+/// SQLite's lock of who writes is ended again and again while it is looked for.
+#[tokio::test]
+async fn a_thread_that_reads_the_index_without_a_pause_costs_no_hold() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    let (index, ends) = (path(&file, INDEX), Arc::new(AtomicBool::new(false)));
+    let readers = [(); 2].map(|()| {
+        let (index, ends) = (index.clone(), Arc::clone(&ends));
+        std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                drop(File::open(&index).unwrap());
+            }
+        })
+    });
+    let other = file.folder().join("other");
+    for _ in 0..100 {
+        // Then the names are looked up.
+        fs::write(&other, "").unwrap();
+        fs::remove_file(&other).unwrap();
+        client.lock("l").run(async {}).await.unwrap();
+    }
+    ends.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.join().unwrap();
+    }
+    guard.release().await.unwrap();
 }
 
 /// As a program that cleans up, and one that brings back a copy.

@@ -6,7 +6,9 @@
 //!
 //! A file is deleted only under its lock, and its client checks after locking it that it is still
 //! there. So nobody locks a file that is no longer in the folder. A file that is missing proves
-//! nothing: somebody may have cleaned up by hand, and the holds last as long as their leases.
+//! nothing: somebody may have cleaned up by hand, and the holds last as long as their leases. Nor
+//! does one that took its place, as when a folder is copied back: each file has its own number
+//! (inode) in it, which a copy does not have.
 //!
 //! The folder may be somebody else's, or a link to another. So each use opens it, looks at what it
 //! has opened, and goes on from there. Only files with names that clients make are touched.
@@ -18,7 +20,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +73,16 @@ fn refused(what: &str) -> io::Error {
 /// True for what [`Folder::enter`] makes.
 fn is_name(name: &str) -> bool {
     i64::from_str_radix(name, 16).is_ok_and(|nanos| nanos > 0 && format!("{nanos:x}") == name)
+}
+
+/// True for a file as its client made it, and false for one that took its place.
+fn is_original(file: &File) -> bool {
+    let mut text = [0; 20];
+    let read = file.read_at(&mut text, 0).unwrap_or(0);
+    let number = str::from_utf8(&text[..read]).ok();
+    let number = number.and_then(|text| text.parse().ok());
+    file.metadata()
+        .is_ok_and(|found| number == Some(found.ino()))
 }
 
 impl OpenFolder {
@@ -203,8 +215,10 @@ impl Folder {
                 Err((_, Errno::EWOULDBLOCK)) => continue,
                 Err((_, error)) => return Err(error.into()),
             };
+            let number = lock.metadata()?.ino();
+            lock.write_all_at(number.to_string().as_bytes(), 0)?;
             let there = fs::symlink_metadata(&path).map(|there| there.ino()).ok();
-            if there == Some(lock.metadata()?.ino()) {
+            if there == Some(number) {
                 return Ok(OwnFile { name, _lock: lock });
             }
         }
@@ -226,6 +240,7 @@ impl Folder {
     /// True if the client with this file is certainly over.
     pub(crate) fn is_over(&self, name: &str, process: Process) -> bool {
         if let Ok(Some(file)) = self.lock_file(name)
+            && is_original(&file)
             && Flock::lock(file, FlockArg::LockSharedNonblock).is_ok()
         {
             return true;
@@ -327,6 +342,20 @@ mod tests {
         folder.enter().unwrap();
         assert!(!folder.is_over("missing", UNKNOWN));
         assert!(!folder.is_over("missing", folder.own_process()));
+    }
+
+    #[test]
+    fn a_file_that_took_the_place_of_another_proves_nothing() {
+        let (parent, folder) = folder();
+        let own = folder.enter().unwrap();
+        let open = folder.open().unwrap();
+        let (path, copy) = (open.lock(&own.name), parent.path().join("copy"));
+        for content in [fs::read(&path).unwrap(), Vec::new(), b"x".to_vec()] {
+            fs::write(&copy, content).unwrap();
+            fs::rename(&copy, &path).unwrap();
+            assert!(!folder.is_over(&own.name, UNKNOWN));
+            assert!(!folder.is_over(&own.name, folder.own_process()));
+        }
     }
 
     #[test]

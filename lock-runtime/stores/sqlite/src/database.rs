@@ -21,6 +21,8 @@ pub(crate) struct Database {
     found: Option<FoundFiles>,
     /// During a transaction.
     writing: Option<Writing>,
+    /// SQLite was seen to write to these files. It opens no others until it is closed.
+    is_proved: bool,
 }
 
 /// More statements than there are.
@@ -85,6 +87,7 @@ impl Database {
             files,
             found: None,
             writing: None,
+            is_proved: false,
         };
         if !is_ours {
             database.make_tables()?;
@@ -132,8 +135,9 @@ impl Database {
                 Err(_) => continue,
             }
             if let Some(change) = change
-                && self.files.are_written(&writing)
+                && (self.is_proved || self.files.are_written())
             {
+                self.is_proved = true;
                 self.writing = Some(writing);
                 return Ok(change);
             }

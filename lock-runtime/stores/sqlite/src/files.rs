@@ -41,8 +41,6 @@ pub(crate) struct FoundFiles {
 pub(crate) struct Writing {
     log: Log,
     changed: Changed,
-    /// The names were looked up for this one.
-    looked_up: bool,
 }
 
 impl Writing {
@@ -199,19 +197,16 @@ impl Files {
         let found = found.filter(|found| {
             found.changed == changed && (!is_linked || self.is_database(&self.named))
         });
-        let (log, looked_up) = match found {
-            Some(found) => (found.log, false),
-            None => (self.open_log()?, true),
+        let looks_up = found.is_none();
+        let log = match found {
+            Some(found) => found.log,
+            None => self.open_log()?,
         };
         let log = lock(log).map_err(failed)?.ok_or(NotBegun::Busy)?;
-        if looked_up {
+        if looks_up {
             self.look_up(&log)?;
         }
-        Ok(Writing {
-            log,
-            changed,
-            looked_up,
-        })
+        Ok(Writing { log, changed })
     }
 
     fn open_log(&self) -> Result<File, NotBegun> {
@@ -249,9 +244,9 @@ impl Files {
         let _ = fs::remove_file(&self.index);
     }
 
-    /// True if it is these files that SQLite writes to, in this transaction.
-    pub(crate) fn are_written(&self, writing: &Writing) -> bool {
-        !writing.looked_up || self.locks.has_writer()
+    /// True if it is certainly these files that SQLite writes to, in this transaction.
+    pub(crate) fn are_written(&self) -> bool {
+        self.locks.has_writer()
     }
 
     /// The number of the last change, if SQLite can read by the index. Another program may be about
