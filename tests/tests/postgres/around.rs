@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockClient, LockError};
-use lock_testkit::{PgBouncer, PostgresServer, Proxy, eventually, postgres_has_standbys};
+use lock_runtime::{Layout, LockClient, LockError};
+use lock_testkit::{
+    PgBouncer, PostgresServer, Proxy, ShedlockTable, eventually, postgres_has_standbys,
+};
 use tokio::task::JoinSet;
 
 use crate::checked::check;
-use crate::client;
+use crate::{builder, client};
 
 /// Two clients of sixteen tasks want one lock.
 async fn exclude(clients: [LockClient; 2]) {
@@ -168,6 +170,49 @@ async fn an_asynchronous_standby_is_a_finding() {
         findings.any(|one| one.to_string().contains("synchronous"))
     })
     .await;
+}
+
+/// Else it would end the hold of whoever has the lock by then.
+async fn a_force_release_that_was_given_up_ends_no_later_hold(
+    server: PostgresServer,
+    layout: Layout,
+) {
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+    let proxy = Proxy::start_postgres(address).await;
+    let url = format!(
+        "{}?application_name=operator",
+        server.app_url_at(proxy.addr())
+    );
+    let operator = builder(&url).layout(layout);
+    let operator = operator.command_timeout(Duration::from_secs(1));
+    let operator = operator.connect().await.unwrap();
+    // The server knows the statement.
+    assert!(!operator.force_release("k").await.unwrap());
+    proxy.freeze();
+    operator.force_release("k").await.unwrap_err();
+    drop(operator);
+    let client = builder(&server.app_url()).layout(layout);
+    let guard = client.connect().await.unwrap().lock("k").acquire().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    proxy.thaw();
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'operator'";
+    eventually("all that it sent is done", async || {
+        server.number(sessions).await == 0
+    })
+    .await;
+    guard.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_force_release_that_comes_too_late_ends_no_hold() {
+    let server = PostgresServer::start().await;
+    a_force_release_that_was_given_up_ends_no_later_hold(server, Layout::Native).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_in_a_table_of_shedlock_ends_none_either() {
+    let server = ShedlockTable::server().await;
+    a_force_release_that_was_given_up_ends_no_later_hold(server, Layout::ShedLock).await;
 }
 
 /// The list of those that a release has served comes with its reply, and is lost with it.

@@ -84,7 +84,7 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
         Effect::Repeat
     } else if matches!(code.code(), CONTENDED | CHECKED | CANCELED) {
         Effect::RowLocked
-    } else if is_of_class(code, &["08", "57", "58", "XX"]) {
+    } else if is_of_class(code, &["08", "40003", "57", "58", "XX"]) {
         // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown
     } else if *code == SqlState::UNDEFINED_FUNCTION {

@@ -14,6 +14,9 @@ use crate::statement::{LINK, Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, read_first_row};
 use crate::together::Together;
 
+/// It names no owner: one that was given up must not end the hold of whoever is next.
+const FORCE_RELEASE: &str = "SELECT lock_store.force_release($1) AS it
+    FROM lock_store.expect_in_time('epoch'::timestamptz + $2 * interval '1 microsecond')";
 const RELEASE: &str = "SELECT lock_store.release($1, $2, $3, $4, $5) AS it";
 /// NULL if `release_first` ended the hold.
 const RELEASE_PLAIN: &str = "SELECT CASE WHEN lock_store.release_first($1, $2) IS NOT TRUE \
@@ -303,10 +306,8 @@ impl PostgresStore {
     }
 
     pub(crate) async fn force_free(&self, key: LockKey, by: Instant) -> Replied<Option<bool>> {
-        let statement = Statement::new(
-            "SELECT lock_store.force_release($1) AS it",
-            vec![Param::bytes(self.name(&key))],
-        );
+        let params = vec![Param::bytes(self.name(&key)), Param::Deadline];
+        let statement = Statement::new(FORCE_RELEASE, params);
         let read = |row: Values<'_>| {
             let it: EndFields = row.get("it")?;
             Ok((it.was_held, it.granted))

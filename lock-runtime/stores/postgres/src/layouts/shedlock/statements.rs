@@ -126,7 +126,9 @@ pub(super) const INSPECT: &str = "
     FROM shedlock, (SELECT timezone('utc', clock_timestamp()) AS now) AS t
     WHERE name = convert_from($1, 'UTF8') AND lock_until > now";
 
-/// `$1` name, `$2` for how many ms it waits for the row. A row if it was held.
+/// `$1` name, `$2` for how many ms it waits for the row, `$3` deadline: it names no owner, and if it
+/// was given up, must not end the hold of whoever is next. Whether it was held, and whether the
+/// statement came too late.
 pub(super) const FORCE: &str = "
     WITH locked AS (
         SELECT name, lock_until, now
@@ -134,10 +136,14 @@ pub(super) const FORCE: &str = "
             set_config('lock_timeout', $2::bigint::text, true)) AS t, shedlock
         WHERE name = convert_from($1, 'UTF8') AND lock_until > now
         FOR NO KEY UPDATE OF shedlock
+    ), done AS (
+        UPDATE shedlock AS held SET lock_until = now
+        FROM locked
+        WHERE held.name = locked.name AND locked.lock_until > timezone('utc', clock_timestamp())
+            AND date_part('epoch', clock_timestamp()) * 1000000 <= $3
+        RETURNING 1
     )
-    UPDATE shedlock AS held SET lock_until = now
-    FROM locked
-    WHERE held.name = locked.name AND locked.lock_until > timezone('utc', clock_timestamp())
-    RETURNING 1";
+    SELECT EXISTS (SELECT FROM done) AS is_done,
+        date_part('epoch', clock_timestamp()) * 1000000 > $3 AS is_late";
 
 pub(super) const PING: &str = "SELECT pg_catalog.pg_is_in_recovery() AS is_standby";

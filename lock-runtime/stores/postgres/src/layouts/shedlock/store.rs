@@ -212,12 +212,22 @@ impl ShedLockTable {
             Ok(Some(Acquired::Busy(busy)))
         };
         let statement = Statement::new(ACQUIRE, params);
+        self.call_in_time(by, statement, read).await
+    }
+
+    /// Carries out a statement that has a deadline. It came after that if `read` says `None`.
+    async fn call_in_time<T>(
+        &self,
+        by: Instant,
+        statement: Statement,
+        read: impl Fn(Values<'_>) -> Read<Option<T>>,
+    ) -> Replied<T> {
         let read = read_first_row(read, || None);
         let mut is_repeated = false;
         loop {
             let answer = self.call(by, statement.clone(), &read).await?;
-            if let Some(acquired) = answer.value {
-                return Ok(Answer::new(acquired, answer.link));
+            if let Some(value) = answer.value {
+                return Ok(Answer::new(value, answer.link));
             }
             // With time left, the server's clock was set since the connection began.
             let pool = &self.store.pool;
@@ -325,9 +335,13 @@ impl Store for ShedLockTable {
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(async move {
             let name = Param::bytes(self.store.name(&key));
-            let statement = Statement::new(FORCE, vec![name, self.waits_for_row(by)]);
-            self.call(by, statement, |rows| Ok(Some(!rows.is_empty())))
-                .await
+            let statement =
+                Statement::new(FORCE, vec![name, self.waits_for_row(by), Param::Deadline]);
+            let read = |row: Values<'_>| {
+                let (is_done, is_late): (bool, bool) = (row.get("is_done")?, row.get("is_late")?);
+                Ok((is_done || !is_late).then_some(Some(is_done)))
+            };
+            self.call_in_time(by, statement, read).await
         })
     }
 
