@@ -1,9 +1,16 @@
 //! How long a request waits for a completely silent server.
 
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Rate};
 use lock_testkit::{RedisServer, eventually};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
@@ -91,6 +98,53 @@ async fn waiting_requests_end_together_after_two_seconds_of_silence() {
     }
     // The first of them asks within a second. A second silence more would end beyond this.
     assert!(took < SILENCE * 2 + SLACK, "{took:?}");
+}
+
+/// In front of a server: the first connection is silent from a moment on, the second ends after
+/// `second`. How many there were.
+async fn two_that_fail(
+    server: SocketAddr,
+    second: Duration,
+) -> (SocketAddr, Arc<Notify>, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (silent, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (falls_silent, counted) = (Arc::clone(&silent), Arc::clone(&count));
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let mut server = TcpStream::connect(server).await.unwrap();
+            let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            let silent = Arc::clone(&falls_silent);
+            tokio::spawn(async move {
+                let passes = copy_bidirectional(&mut client, &mut server);
+                match number {
+                    1 => tokio::select! {
+                        _ = passes => {}
+                        () = silent.notified() => pending().await,
+                    },
+                    2 => _ = tokio::time::timeout(second, passes).await,
+                    _ => _ = passes.await,
+                }
+            });
+        }
+    });
+    (address, silent, count)
+}
+
+/// The one that would take the place of a silent one may have ended before it does.
+#[tokio::test]
+async fn a_connection_that_ends_before_it_is_used_takes_no_others_place() {
+    let server = RedisServer::start().await;
+    let (address, silent, count) = two_that_fail(server.addr(), Duration::from_millis(100)).await;
+    let client = LockClient::builder().url(format!("redis://{address}"));
+    let client = client.command_timeout(Duration::from_secs(5));
+    let client = client.connect().await.unwrap();
+    silent.notify_one();
+    client.lock("k").run(async {}).await.unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+    let health = client.health().await.unwrap();
+    assert_eq!(health.servers[0].reconnects, 1, "{health:?}");
 }
 
 #[tokio::test]

@@ -61,6 +61,10 @@ impl RespConnection {
         self.shared.lock().reads
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.lock().ended().is_some()
+    }
+
     /// Another connection is there in its place: who sends again need not wait for this one.
     pub(crate) fn replace(&self) {
         let wakers = self.shared.lock().replace();

@@ -384,27 +384,31 @@ impl Supervisor {
     /// Makes another connection, and finds out whether that is there before a sign of life of this
     /// one.
     async fn make_replacement(&self, doubted: &RespConnection, channels: &[String]) -> Doubted {
-        let (clock, began) = (&self.context.clock, self.context.clock.now());
-        let reads = doubted.reads();
+        let (clock, reads) = (&self.context.clock, doubted.reads());
         let mut alive = pin!(sign_of_life(doubted));
-        let made = tokio::select! {
-            biased;
-            () = &mut alive => return Doubted::IsAlive,
-            made = self.attempt(channels) => made,
-        };
-        let Ok(made) = made else {
-            return Doubted::MayBeEither;
-        };
-        // This process may be slow itself.
-        let took = clock.now() - began;
-        let command = self.context.timeouts.command;
-        let more = took.clamp(command / 10, command / 5);
-        let is_alive = clock.by(clock.now() + more, alive).await.is_some();
-        // The question may stand behind a thousand commands.
-        let is_silent = doubted.reads() == reads;
-        match is_silent && !is_alive {
-            true => Doubted::IsDead(Box::new(made)),
-            false => Doubted::IsAlive,
+        loop {
+            let began = clock.now();
+            let made = tokio::select! {
+                biased;
+                () = &mut alive => return Doubted::IsAlive,
+                made = self.attempt(channels) => made,
+            };
+            let Ok(made) = made else {
+                return Doubted::MayBeEither;
+            };
+            // This process may be slow itself.
+            let took = clock.now() - began;
+            let command = self.context.timeouts.command;
+            let more = took.clamp(command / 10, command / 5);
+            let is_alive = clock.by(clock.now() + more, &mut alive).await.is_some();
+            // The question may stand behind a thousand commands.
+            if is_alive || doubted.reads() != reads {
+                return Doubted::IsAlive;
+            }
+            // Nobody has heard its end, as long as it was not in use.
+            if !made.up.connection.has_ended() {
+                return Doubted::IsDead(Box::new(made));
+            }
         }
     }
 }
