@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lock_runtime::LockError;
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::{EtcdCluster, Proxy, eventually};
 use serde_json::json;
 
@@ -133,6 +133,55 @@ async fn what_is_kept_after_a_release_outlives_its_client_and_ends() {
     drop(job);
     assert!(other.lock("k").try_acquire().await.unwrap().is_none());
     drop(other.lock("k").acquire().await.unwrap());
+}
+
+/// It found room, and another took that before its key was there.
+#[tokio::test]
+async fn who_finds_room_that_another_takes_waits_on_the_lease_of_its_session() {
+    let servers = EtcdCluster::one().await;
+    let gateway = servers.gateway().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], servers.ports()[0]));
+    let proxy = Proxy::start_unread(address).await;
+    let far = LockClient::builder().url(servers.url_at(&[proxy.addr().port()], ""));
+    let far = far.command_timeout(Duration::from_secs(20));
+    let far = far.connect().await.unwrap();
+    let near = client(&servers.url("")).await;
+    let permit = |of: &LockClient| {
+        let permit = of.semaphore("s", 2).permit().lease(Duration::from_secs(60));
+        permit.wait(Duration::from_secs(30)).acquire()
+    };
+    let held = permit(&near).await.unwrap();
+    let leases = gateway.leases().await.unwrap();
+    proxy.delay_replies(Duration::from_secs(1));
+    let waits = tokio::spawn(permit(&far));
+    eventually("it has a lease", async || {
+        gateway.leases().await.unwrap() > leases
+    })
+    .await;
+    // One second later it looks, and one after that it makes its key.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let last = permit(&near).await.unwrap();
+    proxy.delay_replies(Duration::ZERO);
+    let seconds = async || {
+        let mut all = Vec::new();
+        for (key, _) in servers.locks().await {
+            if let Some(lease) = gateway.lease_of(&key).await.unwrap() {
+                let id = json!({ "ID": lease });
+                let found = gateway.ask("lease/timetolive", &id).await.unwrap();
+                let granted: u64 = found["grantedTTL"].as_str().unwrap().parse().unwrap();
+                all.push(granted);
+            }
+        }
+        all.sort_unstable();
+        all
+    };
+    eventually("its place is on the lease of its session", async || {
+        matches!(*seconds().await, [session, one, other] if session < 60 && one.min(other) > 60)
+    })
+    .await;
+    last.release().await.unwrap();
+    waits.await.unwrap().unwrap().release().await.unwrap();
+    held.release().await.unwrap();
 }
 
 /// The servers grant each of its leases, and the answer is lost.

@@ -180,7 +180,7 @@ impl EtcdEngine {
     ) -> Carried<Acquired> {
         let (node, request) = (&asking.node, asking.request);
         let claim = &request.claim;
-        let Some(child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
+        let Some(mut child) = listing.claimed(claim.owner, claim.permits).next().cloned() else {
             return Ok(Acquired::Conflict);
         };
         if listing.is_foreign {
@@ -205,6 +205,16 @@ impl EtcdEngine {
         };
         if request.queue != Queue::Join && !was_there {
             return self.undo(live, asking, &child, rank.busy(false)).await;
+        }
+        // It was made as a hold, and another took the room meanwhile. Nobody keeps that lease alive.
+        let lease = live.epoch.lease;
+        if child.lease != lease {
+            let flight = &asking.flight;
+            let moved = self.rewrite(live, node, &child, lease, flight).await?;
+            if moved.is_none() {
+                return Ok(rank.busy(false));
+            }
+            child.lease = lease;
         }
         self.note_place(node, request, &child, OwnDetails::default());
         self.watch(live, node, child.permits, obstacle, &listing.read)
