@@ -135,6 +135,29 @@ async fn what_is_kept_after_a_release_outlives_its_client_and_ends() {
     drop(other.lock("k").acquire().await.unwrap());
 }
 
+/// Whoever asks it does not know yet that it has died.
+#[tokio::test]
+async fn a_letter_to_a_client_that_has_died_is_taken_back() {
+    let servers = EtcdCluster::one().await;
+    let gateway = servers.gateway().await;
+    let all = format!("{}/%mail/", servers.prefix());
+    let letters = async || {
+        let all = gateway.below(&all).await.unwrap();
+        all.iter()
+            .filter(|(key, _)| !key.ends_with("/here"))
+            .count()
+    };
+    let mut killed = worker(&servers.url("")).await;
+    let asks = client(&servers.url("")).await;
+    killed.send("hold 1 k lease=60000");
+    killed.wait_for("held").await;
+    killed.kill();
+    let busy = asks.lock("k").wait(Duration::from_millis(100)).acquire();
+    assert!(matches!(busy.await, Err(LockError::Busy { .. })));
+    assert_eq!(letters().await, 1);
+    eventually("it is gone", async || letters().await == 0).await;
+}
+
 /// It found room, and another took that before its key was there.
 #[tokio::test]
 async fn who_finds_room_that_another_takes_waits_on_the_lease_of_its_session() {

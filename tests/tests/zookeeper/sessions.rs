@@ -180,6 +180,35 @@ async fn a_fixed_lease_ends_with_the_trust_in_a_session_that_is_silent() {
     proxy.thaw();
 }
 
+/// Whoever asks it does not know yet that it has died.
+#[tokio::test]
+async fn a_letter_to_a_client_that_has_died_is_taken_back() {
+    let servers = ZooKeeperEnsemble::one().await;
+    let mut session = servers.session().await;
+    let all = format!("{}/%mail", servers.chroot());
+    let mut killed = worker(&servers.url("")).await;
+    let asks = client(&servers.url("")).await;
+    killed.send("hold 1 k renew");
+    killed.wait_for("held").await;
+    killed.kill();
+    let busy = asks.lock("k").wait(Duration::from_millis(100)).acquire();
+    assert!(matches!(busy.await, Err(LockError::Busy { .. })));
+    let mut count = 1;
+    let mut highest = 0;
+    let began = Instant::now();
+    while count > 0 || highest == 0 {
+        count = 0;
+        for client in session.children(&all).await {
+            let letters = session.children(&format!("{all}/{client}")).await;
+            count += letters.iter().filter(|name| *name != "here").count();
+        }
+        highest = highest.max(count);
+        assert!(began.elapsed() < LONG, "{count}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    session.close().await;
+}
+
 #[tokio::test]
 async fn the_locks_of_a_killed_process_are_free_when_its_session_ends() {
     let servers = ZooKeeperEnsemble::one().await;

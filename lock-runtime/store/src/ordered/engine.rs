@@ -206,13 +206,21 @@ pub trait EngineMail: OrderedEngine {
     /// The name under which messages for this client are.
     fn mailbox(&self) -> String;
 
-    /// [`Store::tell`](crate::Store::tell).
+    /// Writes a letter, which the receiver deletes: what it is called. `None` if that client does
+    /// not listen.
     fn tell(
         &self,
         live: &Arc<Self::Live>,
         to: ClientId,
         message: &ClientMessage,
-    ) -> impl Future<Output = Carried<bool, Self>> + Send;
+    ) -> impl Future<Output = Carried<Option<String>, Self>> + Send;
+
+    /// Deletes a letter if it is still there.
+    fn take_back(
+        &self,
+        live: &Arc<Self::Live>,
+        letter: &str,
+    ) -> impl Future<Output = Carried<(), Self>> + Send;
 
     /// Says that the client listens, and reads what has come. Over each connection anew.
     fn listen(&self, live: &Arc<Self::Live>) -> impl Future<Output = Carried<(), Self>> + Send;

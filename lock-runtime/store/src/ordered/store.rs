@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::carried::{carry_out, in_a_task, without_effect_unless_made};
 use super::connecting::SessionNews;
@@ -21,6 +22,9 @@ use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, LockFound, Release, Released, Renewal, Renewed,
 };
 use crate::rules::{MOST_HOLDERS, RankedRequest};
+
+/// A letter that is not read by then is read by nobody.
+const UNREAD_FOR: Duration = Duration::from_secs(10);
 
 /// All that an engine has of its own.
 pub trait WholeEngine: EngineHolds + EngineMail + EngineQueue + EngineEnds + EngineServers {}
@@ -161,7 +165,12 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
         Box::pin(async move {
             let (me, message) = (&*self.0, &message);
             let told = carry_out(me, by, async |live| me.tell(&live, to, message).await).await;
-            told.map(|told| told.value).map_err(|failure| failure.error)
+            let letter = told.map_err(|failure| failure.error)?.value;
+            let is_told = letter.is_some();
+            if let Some(letter) = letter {
+                take_back_unread(&self.0, letter);
+            }
+            Ok(is_told)
         })
     }
 
@@ -204,6 +213,21 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     fn is_closed(&self) -> bool {
         self.0.connecting().is_closed()
     }
+}
+
+/// Of a client that has died just before, in a while: else the letter would be there as long as this
+/// client's session.
+fn take_back_unread<E: WholeEngine>(me: &Arc<E>, letter: String) {
+    let (clock, engine) = (me.clock.clone(), Arc::downgrade(me));
+    me.clock.spawn(async move {
+        clock.sleep_until(clock.now() + UNREAD_FOR).await;
+        if let Some(me) = engine.upgrade() {
+            let by = clock.now() + UNREAD_FOR;
+            let take_back = async |live| me.take_back(&live, &letter).await;
+            // If it fails, the letter ends with the session.
+            let _ = carry_out(&*me, by, take_back).await;
+        }
+    });
 }
 
 async fn inspect<E: WholeEngine>(

@@ -51,27 +51,37 @@ impl EngineMail for EtcdEngine {
         Ok(())
     }
 
-    /// True if that client listens.
-    async fn tell(&self, live: &Arc<Live>, to: ClientId, message: &ClientMessage) -> Carried<bool> {
+    async fn tell(
+        &self,
+        live: &Arc<Live>,
+        to: ClientId,
+        message: &ClientMessage,
+    ) -> Carried<Option<String>> {
         let below = self.mailbox_of(to);
         let here = vec![wire::get(&format!("{below}{HERE}"))];
         let mut read = live.txn(Vec::new(), here, Vec::new(), None).await?;
         if read.found()?.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(value) = Letter::of(message, &self.namespace).write() else {
-            return Ok(false);
+            return Ok(None);
         };
         let number = self.letters.fetch_add(1, Ordering::Relaxed);
         let key = format!("{below}{:032x}-{number:016x}", self.client.0);
         let put = Op::Put(PutRequest {
-            key: key.into(),
+            key: key.clone().into(),
             value,
             lease: live.epoch.lease,
         });
         let put = vec![RequestOp { op: Some(put) }];
         live.txn(Vec::new(), put, Vec::new(), None).await?;
-        Ok(true)
+        Ok(Some(key))
+    }
+
+    async fn take_back(&self, live: &Arc<Live>, letter: &str) -> Carried<()> {
+        let delete = vec![wire::delete(letter)];
+        let deleted = live.txn(Vec::new(), delete, Vec::new(), None).await;
+        deleted.map(drop)
     }
 }
 

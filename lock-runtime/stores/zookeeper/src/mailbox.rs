@@ -69,19 +69,31 @@ impl EngineMail for ZooKeeperEngine {
         Ok(())
     }
 
-    /// True if that client listens.
-    async fn tell(&self, live: &Arc<Live>, to: ClientId, message: &ClientMessage) -> Carried<bool> {
+    async fn tell(
+        &self,
+        live: &Arc<Live>,
+        to: ClientId,
+        message: &ClientMessage,
+    ) -> Carried<Option<String>> {
         let path = self.mailbox_of(to);
         let here = wire::exists(&format!("{path}/{HERE}"));
         if !is_there(live.send(here).reply().await)? {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(data) = Letter::of(message, &self.namespace).write() else {
-            return Ok(false);
+            return Ok(None);
         };
         let path = format!("{path}/m-");
         let letter = wire::create(&path, &data, self.acl(), NodeKind::EphemeralSequential);
-        is_there(live.send(letter).reply().await)
+        match live.send(letter).reply().await {
+            Ok(made) => Ok(Some(made.read(wire::created)?.0)),
+            Err(Fault::Refused(code::NO_NODE)) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn take_back(&self, live: &Arc<Live>, letter: &str) -> Carried<()> {
+        self.delete(live, letter).await.map(drop)
     }
 }
 
