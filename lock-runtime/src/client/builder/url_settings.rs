@@ -1,8 +1,9 @@
 //! What is the same for the URLs of all stores: the form of a scheme, and `?namespace=`,
 //! `?name=` and `?layout=`, which are about the client.
 
-use lock_store::{Layout, percent_decoded};
+use lock_store::{Layout, Namespace, percent_decoded};
 
+use super::client_name;
 use crate::error::LockError;
 
 /// A URL without the client's own options, and these.
@@ -42,6 +43,11 @@ impl UrlSettings {
                 _ => others.push(option),
             }
         }
+        // In a password, they are no options.
+        let is_namespace = |name: &String| Namespace::new(name).is_ok();
+        expect("namespace", namespace.as_ref().is_none_or(is_namespace))?;
+        let is_name = |name: &String| client_name::check(name).is_ok();
+        expect("name", name.as_ref().is_none_or(is_name))?;
         let mut url = base.to_owned();
         if !others.is_empty() {
             url.push('?');
@@ -58,6 +64,16 @@ impl UrlSettings {
             layout: layout.map(|name| layout_named(&name)).transpose()?,
         })
     }
+}
+
+fn expect(option: &str, is_right: bool) -> Result<(), LockError> {
+    if is_right {
+        return Ok(());
+    }
+    Err(LockError::config(format!(
+        "`{option}` in the store's URL is none: it is too long, or has a character that no \
+         {option} has; for a `?` in a password, write `%3F`"
+    )))
 }
 
 fn set_once(slot: &mut Option<String>, option: &str, value: &str) -> Result<(), LockError> {
@@ -153,11 +169,13 @@ mod tests {
             ("redis://h?layout=native&layout=native", "twice"),
             ("redis://h?layout=redissson", "`redisson`"),
             ("redis://h?namespace=%ff", "UTF-8"),
+            ("redis://app:12?namespace=can:ary&x@host", "%3F"),
+            ("redis://app:12?name=canary%20&x@host", "%3F"),
             ("redis://h\n", "white space"),
             (" sqlite:///tmp/locks", "white space"),
         ] {
             let error = UrlSettings::of(url).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(says) && !error.contains("ary"), "{error}");
         }
     }
 

@@ -29,7 +29,9 @@ impl LayoutOptions {
             skew: SKEW,
             prefix: Namespace::new(PREFIX)?,
         };
-        let Some((base, query)) = url.split_once('?') else {
+        let fragment = url.find('#').unwrap_or(url.len());
+        let (before, fragment) = url.split_at(fragment);
+        let Some((base, query)) = before.split_once('?') else {
             return Ok((url.to_owned(), options));
         };
         let (mut seen, mut others) = (Vec::new(), Vec::new());
@@ -54,8 +56,8 @@ impl LayoutOptions {
             seen.push(name);
         }
         let url = match others.is_empty() {
-            true => base.to_owned(),
-            false => format!("{base}?{}", others.join("&")),
+            true => format!("{base}{fragment}"),
+            false => format!("{base}?{}{fragment}", others.join("&")),
         };
         Ok((url, options))
     }
@@ -102,6 +104,8 @@ mod tests {
         assert_eq!(url, "redis://h?db=1");
         assert_eq!(options.unit, TimeUnit::Seconds);
         assert_eq!(options.skew, Duration::from_millis(250));
+        let (url, options) = take(Layout::Timestamp, "rediss://h?skew=2s#insecure");
+        assert_eq!((&*url, options.skew.as_secs()), ("rediss://h#insecure", 2));
         let (url, options) = take(Layout::ShedLock, "redis://h?prefix=jobs");
         assert_eq!((&*url, options.prefix.as_str()), ("redis://h", "jobs"));
         let (url, _) = take(Layout::ShedLock, "redis://h?unit=s");

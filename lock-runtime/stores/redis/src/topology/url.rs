@@ -237,7 +237,7 @@ fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topolo
     ])?;
     let credentials = match (user, password) {
         ("", "") => String::new(),
-        (user, password) => format!("{user}:{password}@"),
+        (user, password) => format!("{}:{password}@", user.replace(':', "%3A")),
     };
     let sentinels = parts.each_as(&credentials, SENTINEL_PORT)?;
     Ok(Topology::Sentinels {
@@ -403,6 +403,15 @@ mod tests {
         let seeds: Vec<String> = seeds.iter().map(ServerAddress::to_string).collect();
         assert_eq!(seeds, ["h1:7001", "h2:6379", "::1:7003"]);
         assert_eq!(login(&template), (Some("u"), Some("p@ss"), 0));
+    }
+
+    #[test]
+    fn a_sentinels_user_may_have_a_colon() {
+        let url = "redis-sentinel://h/m?sentinel_user=a:b&sentinel_password=q";
+        let Topology::Sentinels { sentinels, .. } = topology(url) else {
+            panic!("sentinels");
+        };
+        assert_eq!(login(&sentinels[0]), (Some("a:b"), Some("q"), 0));
     }
 
     #[test]

@@ -160,9 +160,15 @@ fn check_host(text: &str) -> Result<(), String> {
         },
     };
     // A single character reveals nothing of a password.
-    let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    if let Some(bad) = host.chars().find(bad) {
-        return Err(format!("has a {bad:?}"));
+    let bad = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    match host.chars().find(bad) {
+        Some(bad) if bad.is_alphanumeric() => {
+            return Err(format!(
+                "has a {bad:?}: write the name as DNS has it, `xn--…`"
+            ));
+        }
+        Some(bad) => return Err(format!("has a {bad:?}")),
+        None => {}
     }
     if host.is_empty() && !text.starts_with('[') {
         return Err("is empty".to_owned());
@@ -202,6 +208,7 @@ mod tests {
             ("[::1", "without its `]`"),
             ("[h]", "no IPv6 address"),
             ("[::1]x", "no number from 1 to 65535"),
+            ("käse.de", "as DNS has it"),
             ("h1,u:canary@h2", "once, before the first host"),
             ("user:canary", "the `@host` is missing"),
         ] {
@@ -228,7 +235,7 @@ mod tests {
             "u:p,w@h-1.x_y/3",
             "[::1]:7",
             "[::1]",
-            "käse.de",
+            "xn--kse-qla.de",
             "127.0.0.1:6379/0",
         ] {
             let parts = UrlParts::of(rest, false, false).unwrap();
