@@ -20,7 +20,7 @@ use super::socket::{Duplex, Socket};
 const READS: usize = 16;
 /// More bytes than a reply may have (16 MiB), and than are kept for a connection by the system (up
 /// to 32 MiB, `tcp_rmem`) and Redis (32 MiB, `client-output-buffer-limit pubsub`).
-const KEPT: usize = 64 << 20;
+const KEPT: usize = if cfg!(test) { 1 << 12 } else { 64 << 20 };
 /// A task that is woken later than this is in a process that is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
 
@@ -260,9 +260,11 @@ impl Drop for Task {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Mutex as StdMutex;
     use std::task::{Wake, Waker};
 
+    use redis::Value;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufStream, DuplexStream, duplex};
     use tokio::runtime::Handle;
     use tokio::time::timeout;
@@ -630,6 +632,137 @@ mod tests {
         let error = set.err();
         let may_have_acted = error.as_ref().map(crate::errors::may_have_acted);
         assert_eq!(may_have_acted, Some(true));
-        assert!(error.is_some_and(|error| error.to_string().contains("no permissions")));
+        let said = error.map_or_else(String::new, |error| error.to_string());
+        assert!(
+            said.contains("no permissions") && said.contains("does not fit"),
+            "{said}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_subscription_that_nobody_asked_for_ends_the_connection() {
+        let (mut server, _connection, _driver, heard, _) = connected(512);
+        let said = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+        assert!(server.write_all(said).await.is_ok());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let told = heard.all();
+        assert!(
+            told.len() == 1 && told[0].contains("nobody has asked"),
+            "{told:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn commands_in_one_piece_have_a_reply_each() {
+        let (mut server, connection, _driver, _, _) = connected(512);
+        let ping = Command::new("PING");
+        let serve = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            server.write_all(b"+A\r\n+B\r\n").await
+        };
+        let both = [&ping, &ping];
+        let (replies, served) = tokio::join!(connection.send_together(&both, false, None), serve);
+        assert!(served.is_ok());
+        let replies = replies.map(|all| all.into_iter().map(Result::ok).collect::<Vec<_>>());
+        let simple = |text: &str| Some(Value::SimpleString(text.to_owned()));
+        assert_eq!(replies.ok(), Some(vec![simple("A"), simple("B")]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_again_is_woken_when_another_connection_is_there() {
+        let (_server, connection, _driver, heard, clock) = connected(512);
+        let by = clock.now() + TIMEOUT;
+        let limits = Limits {
+            by,
+            late: by,
+            patience: by,
+            is_repeated: true,
+        };
+        let ping = Command::new("PING");
+        let mut reply = Box::pin(connection.send(&ping, false, Some(&limits)));
+        let waker = Waker::from(Arc::clone(&heard));
+        let polled = reply.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        connection.replace();
+        assert_eq!(heard.all(), ["wake"]);
+        assert!(reply.await.is_err());
+    }
+
+    /// What a stream gives next.
+    enum Step {
+        Byte(u8),
+        /// Time passes.
+        Pass(Duration),
+        Nothing,
+    }
+
+    struct Steps(std::vec::IntoIter<Step>);
+
+    impl AsyncRead for Steps {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            room: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            loop {
+                match self.0.next() {
+                    Some(Step::Byte(byte)) => {
+                        room.put_slice(&[byte]);
+                        return Poll::Ready(Ok(()));
+                    }
+                    Some(Step::Pass(time)) => {
+                        let _ = pin!(tokio::time::advance(time)).poll(cx);
+                    }
+                    Some(Step::Nothing) => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    None => return Poll::Pending,
+                }
+            }
+        }
+    }
+
+    /// So many bytes of messages.
+    fn messages(bytes: usize) -> Vec<Step> {
+        let message = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm1\r\n";
+        assert!(message.len() == 2 * READS && bytes.is_multiple_of(message.len()));
+        let all = message.iter().copied().cycle().take(bytes);
+        all.map(Step::Byte).collect()
+    }
+
+    /// Whether a request has its reply, which comes behind this, if its time is this long.
+    async fn is_answered_behind(mut steps: Vec<Step>, time: Duration) -> bool {
+        steps.extend(b"+PONG\r\n".iter().copied().map(Step::Byte));
+        let clock = Clock::simulated(Handle::current());
+        let stream = tokio::io::join(Steps(steps.into_iter()), tokio::io::sink());
+        let socket = Socket::Owned(Box::new(stream));
+        let (connection, _driver) = start(socket, &clock, TIMEOUT, None);
+        let by = clock.now() + time;
+        let limits = Limits {
+            by,
+            late: by,
+            patience: by,
+            is_repeated: false,
+        };
+        let ping = Command::new("PING");
+        connection.send(&ping, false, Some(&limits)).await.is_ok()
+    }
+
+    /// Of a stream that never ends, no more than a connection may have kept comes before that.
+    #[tokio::test(start_paused = true)]
+    async fn what_can_have_come_before_is_read_before_anybodys_time_is_over() {
+        let over = || vec![Step::Pass(2 * TIMEOUT)];
+        let now = Duration::ZERO;
+        assert!(is_answered_behind(messages(KEPT), now).await);
+        assert!(!is_answered_behind(messages(2 * KEPT), now).await);
+        // It is counted anew, after time limits were looked at, and when nothing more had come.
+        let much = messages(KEPT + 2 * READS);
+        let again = much.into_iter().chain(over()).chain(messages(KEPT / 2));
+        assert!(is_answered_behind(again.collect(), TIMEOUT).await);
+        let pause = [Step::Nothing].into_iter().chain(over());
+        let again = messages(KEPT / 2).into_iter().chain(pause);
+        let again = again.chain(messages(KEPT / 2 + 2 * READS));
+        assert!(is_answered_behind(again.collect(), TIMEOUT).await);
     }
 }
