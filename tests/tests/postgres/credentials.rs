@@ -219,7 +219,7 @@ async fn a_user_that_is_replaced_by_another_loses_nothing() {
 }
 
 /// Counts how often it was asked for credentials that end after a second.
-fn short_lived(builder: LockClientBuilder) -> (LockClientBuilder, Arc<AtomicUsize>) {
+pub(crate) fn short_lived(builder: LockClientBuilder) -> (LockClientBuilder, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let builder = builder.credentials(move || {

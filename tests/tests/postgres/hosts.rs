@@ -8,6 +8,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::credentials::short_lived;
 use crate::{builder, client};
 
 /// What accepts there and says nothing, as the kernel of a server that stands still.
@@ -130,6 +131,11 @@ struct Moving {
 
 impl Moving {
     async fn to(first: u16) -> Self {
+        Self::begin(first, true).await
+    }
+
+    /// Which leaves sessions where they are, if it does not cut them.
+    async fn begin(first: u16, cuts: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (to, leads) = watch::channel(first);
@@ -141,7 +147,7 @@ impl Moving {
                     let mut server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
                     tokio::select! {
                         _ = copy_bidirectional(&mut client, &mut server) => {}
-                        _ = leads.changed() => {}
+                        _ = leads.changed(), if cuts => {}
                     }
                 });
             }
@@ -173,6 +179,33 @@ async fn a_name_that_leads_back_to_a_primary_that_was_replaced_is_not_followed()
     host.to.send_replace(standby.port());
     eventually("it goes on there", async || {
         old.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+/// A pooler does not tell a session that it leads to another server now.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_session_is_not_used_when_a_new_one_is_told_that_its_server_was_replaced() {
+    if !postgres_has_standbys() {
+        return;
+    }
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    standby.promote().await;
+    let host = Moving::begin(standby.port(), false).await;
+    let url = format!("postgres://127.0.0.1:{}/postgres?listen=off", host.port);
+    let (builder, _) = short_lived(builder(&url));
+    let client = builder.connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    host.to.send_replace(primary.port());
+    eventually("its session is old", async || {
+        client.lock("k").run(async {}).await.is_err()
+    })
+    .await;
+    it_says_replaced(&client).await;
+    host.to.send_replace(standby.port());
+    eventually("it goes on there", async || {
+        client.lock("k").run(async {}).await.is_ok()
     })
     .await;
 }

@@ -306,6 +306,10 @@ impl Pool {
                     state.refused_until = Some(now + pause);
                 }
                 state.failed_at = Some(now);
+                // Where the others lead now, as over a pooler, may be there, too.
+                if error.kind() == StoreErrorKind::ReadOnly {
+                    state.connections.retain(|one| !one.is_old(now));
+                }
                 state.error = Some(error);
             }
         }
