@@ -19,21 +19,42 @@ impl Namespace {
     /// [`ConfigError`] if the name has anything but letters, digits, `-`, `_` and `.`, or more than
     /// [`LONGEST`](Self::LONGEST) bytes.
     pub fn new(name: &str) -> Result<Self, ConfigError> {
+        Self::checked(name).map_err(|what| {
+            let which = match name.len() > Self::LONGEST {
+                true => format!(
+                    "that begins with {:?}",
+                    name.chars().take(16).collect::<String>()
+                ),
+                false => format!("{name:?}"),
+            };
+            ConfigError::new(format!("the namespace {which} {what}"))
+        })
+    }
+
+    /// The namespace that a URL names. The error does not repeat the name: it may be a part of a
+    /// password with a `?`.
+    ///
+    /// # Errors
+    /// The same as of [`new`](Self::new).
+    pub fn of_url(name: &str) -> Result<Self, ConfigError> {
+        Self::checked(name)
+            .map_err(|what| ConfigError::new(format!("`namespace` in the store's URL {what}")))
+    }
+
+    fn checked(name: &str) -> Result<Self, String> {
         if name.len() > Self::LONGEST {
-            return Err(ConfigError::new(format!(
-                "the namespace that begins with {:?} has {} bytes, and the limit is {}; use a \
-                 shorter one",
-                name.chars().take(16).collect::<String>(),
+            return Err(format!(
+                "has {} bytes, and the limit is {}; use a shorter one",
                 name.len(),
                 Self::LONGEST
-            )));
+            ));
         }
         let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         match name.chars().find(bad) {
-            Some(bad) => Err(ConfigError::new(format!(
-                "the namespace {name:?} has a {bad:?}; use letters, digits, `-`, `_` and `.`, so \
-                 that namespaces never nest"
-            ))),
+            Some(bad) => Err(format!(
+                "has a {bad:?}; use letters, digits, `-`, `_` and `.`, so that namespaces never \
+                 nest"
+            )),
             None => Ok(Self(name.into())),
         }
     }
@@ -62,6 +83,17 @@ mod tests {
         }
         for good in ["shop", "", "shop-2_eu.west", "käse"] {
             assert!(Namespace::new(good).is_ok_and(|it| it.as_str() == good));
+        }
+    }
+
+    #[test]
+    fn an_error_about_a_url_repeats_no_part_of_it() {
+        for bad in ["can:ary".to_owned(), "canary".repeat(50)] {
+            let said = |result: Result<Namespace, ConfigError>| result.unwrap_err().to_string();
+            assert!(said(Namespace::new(&bad)).contains("can"));
+            let said = said(Namespace::of_url(&bad));
+            assert!(said.contains("the store's URL has "), "{said}");
+            assert!(!said.contains("can") && !said.contains("ary"), "{said}");
         }
     }
 

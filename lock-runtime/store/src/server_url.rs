@@ -88,11 +88,17 @@ impl<'u> ServerUrl<'u> {
             ));
         }
         let (authority, path) = base.split_once('/').unwrap_or((base, ""));
+        // Then what stands before the `/` may be a user and the beginning of a password.
+        if path.contains('@') {
+            return Err(ConfigError::new(
+                "the store's URL has a `@` behind its hosts; write `%2F` for a `/` in the \
+                 password, and `%40` for a `@` in it or in the path",
+            ));
+        }
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        let options = options(query)?;
         let hosts = hosts.split(',').map(|text| host(text, form.port));
         let hosts: Option<Vec<Host>> = hosts.collect();
         let hosts = hosts.ok_or_else(|| {
@@ -108,7 +114,8 @@ impl<'u> ServerUrl<'u> {
             hosts,
             login: login_of(login)?,
             path,
-            options,
+            // Last: behind a bad host, an option may be the rest of a password.
+            options: options(query)?,
         })
     }
 
@@ -296,6 +303,9 @@ mod tests {
             ("store://[::1", "hosts"),
             ("store://[::1]7", "hosts"),
             ("store://user:se/cret@h", "hosts"),
+            ("store://user:pass@cret/word@h", "%2F"),
+            ("store://user:12/cret@h", "%2F"),
+            ("store://user:se?cret&cret", "hosts"),
             ("store://user:se?cret@h/x", "%3F"),
             ("store://user:se%cret@h", "hexadecimal"),
             ("store://h/a#b", "%23"),

@@ -148,6 +148,61 @@ async fn every_error_about_a_connection_names_the_server_and_no_password() {
     }
 }
 
+/// Parts of a URL with an unescaped letter in its password look like hosts, paths and options.
+#[tokio::test]
+async fn no_error_repeats_a_part_of_a_password_with_an_unescaped_letter() {
+    for (scheme, hosts) in [
+        ("redis", "h"),
+        ("rediss", "h#insecure"),
+        ("redis-sentinel", "h1,h2/m"),
+        ("redis-cluster", "h1,h2"),
+        ("redis-quorum", "h1,h2,h3"),
+        ("redis+unix", "h/tmp/s"),
+        ("postgres", "h/db"),
+        ("zookeeper", "h1,h2/locks"),
+        ("etcd", "h1,h2/locks"),
+        ("sqlite", "h/tmp/s"),
+        ("memory", "h"),
+    ] {
+        for password in [
+            "1?qxj",
+            "1?qxj=a&b",
+            "1?namespace=qxj:qxj&b",
+            "1?namespace=qxj&namespace=b&c",
+            "1?namespace=qxj&name=qxj%20qxj&b",
+            "1?layout=qxj&b=c",
+            "1?unit=qxj&skew=qxj&prefix=qxj:qxj&b",
+            "1?listen=qxj&connections=qxj&b",
+            "1?connect_timeout=qxj&sslmode=qxj&b",
+            "1?user=qxj&pass=b",
+            "1?qxj&sentinel_user=b",
+            "1?qxj&sentinel_password=b",
+            "1?session=qxj&tls=qxj&tick=qxj&b",
+            "1?qxj&qxj&b",
+            "1#qxj",
+            "1/qxj",
+            "1@qxj",
+            "1@qxj/b",
+            "1@qxj/b?c",
+            "1@qxj,b",
+            "1@qxj:b",
+            "1,qxj",
+            "1%qxj",
+            "1[qxj",
+            "qxjä[y:",
+        ] {
+            let url = format!("{scheme}://app:{password}@{hosts}");
+            let builder = LockClient::builder().url(&url);
+            let builder = builder.connect_timeout(Duration::from_millis(300));
+            let Err(error) = builder.connect().await else {
+                panic!("{url}");
+            };
+            let said = format!("{error} {error:?}");
+            assert!(!said.contains("qxj"), "{url}: {said}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_connection_that_breaks_or_falls_silent_names_the_server() {
     let server = RedisServer::start().await;

@@ -7,18 +7,38 @@ const LONGEST: usize = 128;
 
 /// A name that servers take.
 pub(super) fn check(name: &str) -> Result<(), LockError> {
-    let bad = name.chars().find(|c| !c.is_ascii_graphic());
-    match bad {
-        Some(bad) => Err(LockError::config(format!(
-            "the client's name {name:?} has a {bad:?}; use visible ASCII without spaces, as \
-             \"orders-7f9c\""
-        ))),
-        None if name.is_empty() || name.len() > LONGEST => Err(LockError::config(format!(
-            "the client's name has {} bytes; it must have from 1 to {LONGEST}, as \"orders-7f9c\"",
+    let Some(what) = what_is_wrong(name) else {
+        return Ok(());
+    };
+    let which = match name.len() > LONGEST {
+        true => String::new(),
+        false => format!(" {name:?}"),
+    };
+    Err(LockError::config(format!(
+        "the client's name{which} {what}"
+    )))
+}
+
+/// The same for a name in a URL. The error does not repeat it: it may be a part of a password.
+pub(super) fn check_of_url(name: &str) -> Result<(), LockError> {
+    what_is_wrong(name).map_or(Ok(()), |what| {
+        Err(LockError::config(format!(
+            "`name` in the store's URL {what}"
+        )))
+    })
+}
+
+fn what_is_wrong(name: &str) -> Option<String> {
+    if name.is_empty() || name.len() > LONGEST {
+        return Some(format!(
+            "has {} bytes; it must have from 1 to {LONGEST}, as \"orders-7f9c\"",
             name.len()
-        ))),
-        None => Ok(()),
+        ));
     }
+    let bad = name.chars().find(|c| !c.is_ascii_graphic())?;
+    Some(format!(
+        "has a {bad:?}; use visible ASCII without spaces, as \"orders-7f9c\""
+    ))
 }
 
 /// `host:pid`.

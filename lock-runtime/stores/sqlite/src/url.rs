@@ -21,9 +21,14 @@ pub(crate) fn path_of(url: &str) -> Result<PathBuf, ConfigError> {
     let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
     if let Some(option) = options.split('&').find(|option| !option.is_empty()) {
         let name = option.split('=').next().unwrap_or_default();
+        // Up to a `@`, it may be the password of a URL that is meant for a server.
+        let which = match options.contains('@') {
+            true => "something after the `?`".to_owned(),
+            false => format!("`{}`", lock_store::escaped(name)),
+        };
         return Err(ConfigError::new(format!(
-            "`{name}` is no option of a `sqlite:` URL; only `?namespace=…` and `?name=…` may \
-             follow the path"
+            "{which} is no option of a `sqlite:` URL; only `?namespace=…` and `?name=…` may follow \
+             the path"
         )));
     }
     let path = match path.strip_prefix("//") {
@@ -89,6 +94,8 @@ mod tests {
             ("sqlite://locks.db", "host"),
             ("sqlite://host/locks.db", "host"),
             ("sqlite:///a?mode=ro", "`mode` is no option"),
+            ("sqlite://u:a?canary@h/b", "something after the `?`"),
+            ("sqlite://u:a?canary&x@h/b", "something after the `?`"),
             ("sqlite:///a#b", "%23"),
             ("sqlite:///a%2", "%25"),
             ("sqlite:///a%ff", "UTF-8"),
@@ -96,6 +103,7 @@ mod tests {
         ] {
             let error = path_of(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");
+            assert!(!error.contains("canary"), "{error}");
         }
     }
 }

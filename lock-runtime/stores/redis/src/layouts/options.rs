@@ -29,8 +29,7 @@ impl LayoutOptions {
             skew: SKEW,
             prefix: Namespace::new(PREFIX)?,
         };
-        let fragment = url.find('#').unwrap_or(url.len());
-        let (before, fragment) = url.split_at(fragment);
+        let (before, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
         let Some((base, query)) = before.split_once('?') else {
             return Ok((url.to_owned(), options));
         };
@@ -104,12 +103,21 @@ mod tests {
         assert_eq!(url, "redis://h?db=1");
         assert_eq!(options.unit, TimeUnit::Seconds);
         assert_eq!(options.skew, Duration::from_millis(250));
-        let (url, options) = take(Layout::Timestamp, "rediss://h?skew=2s#insecure");
-        assert_eq!((&*url, options.skew.as_secs()), ("rediss://h#insecure", 2));
         let (url, options) = take(Layout::ShedLock, "redis://h?prefix=jobs");
         assert_eq!((&*url, options.prefix.as_str()), ("redis://h", "jobs"));
         let (url, _) = take(Layout::ShedLock, "redis://h?unit=s");
         assert_eq!(url, "redis://h?unit=s");
+        for (url, rest) in [
+            ("rediss://h?skew=1s#insecure", "rediss://h#insecure"),
+            (
+                "rediss://h?skew=1s&db=1#insecure",
+                "rediss://h?db=1#insecure",
+            ),
+            ("rediss://h#insecure?skew=1s", "rediss://h#insecure?skew=1s"),
+            ("redis://u:p#x?skew=1s@h", "redis://u:p#x?skew=1s@h"),
+        ] {
+            assert_eq!(take(Layout::Timestamp, url).0, rest);
+        }
         for (url, says) in [
             ("redis://h?unit=us", "`ms` or `s`"),
             ("redis://h?unit=", "`ms` or `s`"),

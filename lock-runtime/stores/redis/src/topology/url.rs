@@ -204,6 +204,13 @@ fn server(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
 }
 
 fn socket(path: &str, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
+    // What stands before a path may be a user and a password, and what follows the rest of them.
+    if !path.starts_with('/') && !path.starts_with("localhost/") {
+        return Err(ConfigError::new(
+            "a socket's URL has no user, password or host before its path; write \
+             `redis+unix:///path/to/socket?user=…&pass=…`",
+        ));
+    }
     let mut query = Vec::new();
     for name in ["db", "user", "pass"] {
         if let Some(value) = options.take_one(name)? {
@@ -237,6 +244,7 @@ fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topolo
     ])?;
     let credentials = match (user, password) {
         ("", "") => String::new(),
+        // Its first `:` would end the user.
         (user, password) => format!("{}:{password}@", user.replace(':', "%3A")),
     };
     let sentinels = parts.each_as(&credentials, SENTINEL_PORT)?;
@@ -336,6 +344,8 @@ mod tests {
             "http://u:canary@h",
             "redis-://u:canary@h",
             "redis+unix-cluster://u:canary@h",
+            "redis+unix://u:canary@h/tmp/s",
+            "redis+unix://u:1?canary&b@h/tmp/s",
             "redis://u:canary@h:port",
             "redis://u:canary@h/x",
             "redis-sentinel://u:canary@h1,h2",
@@ -392,6 +402,10 @@ mod tests {
             panic!("one server");
         };
         assert_eq!(login(&info), (Some("a+b+c"), Some("p+q r/s?t"), 2));
+        let Topology::Server(info) = topology("redis+unix://localhost/tmp/redis.sock") else {
+            panic!("one server");
+        };
+        assert_eq!(info.addr().to_string(), "/tmp/redis.sock");
     }
 
     #[test]
@@ -403,15 +417,6 @@ mod tests {
         let seeds: Vec<String> = seeds.iter().map(ServerAddress::to_string).collect();
         assert_eq!(seeds, ["h1:7001", "h2:6379", "::1:7003"]);
         assert_eq!(login(&template), (Some("u"), Some("p@ss"), 0));
-    }
-
-    #[test]
-    fn a_sentinels_user_may_have_a_colon() {
-        let url = "redis-sentinel://h/m?sentinel_user=a:b&sentinel_password=q";
-        let Topology::Sentinels { sentinels, .. } = topology(url) else {
-            panic!("sentinels");
-        };
-        assert_eq!(login(&sentinels[0]), (Some("a:b"), Some("q"), 0));
     }
 
     #[test]
@@ -432,6 +437,13 @@ mod tests {
         }
         assert_eq!(login(&master), (Some("u"), Some("p@ss"), 3));
         assert_eq!(name, "my-master");
+        for user in ["team:s", "team%3As"] {
+            let url = format!("redis-sentinel://h/m?sentinel_user={user}&sentinel_password=p:w");
+            let Topology::Sentinels { sentinels, .. } = topology(&url) else {
+                panic!("sentinels");
+            };
+            assert_eq!(login(&sentinels[0]), (Some("team:s"), Some("p:w"), 0));
+        }
     }
 
     #[test]

@@ -160,15 +160,17 @@ fn check_host(text: &str) -> Result<(), String> {
         },
     };
     // A single character reveals nothing of a password.
-    let bad = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    match host.chars().find(bad) {
-        Some(bad) if bad.is_alphanumeric() => {
-            return Err(format!(
-                "has a {bad:?}: write the name as DNS has it, `xn--…`"
-            ));
-        }
-        Some(bad) => return Err(format!("has a {bad:?}")),
-        None => {}
+    let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    if let Some(bad) = host.chars().find(bad) {
+        return Err(format!("has a {bad:?}"));
+    }
+    // The redis crate would look up its escapes.
+    if !host.is_ascii() {
+        return Err(
+            "has letters beyond ASCII; write the form of the name that begins with `xn--` \
+             (Punycode), as `xn--kse-qla.de`"
+                .to_owned(),
+        );
     }
     if host.is_empty() && !text.starts_with('[') {
         return Err("is empty".to_owned());
@@ -208,9 +210,10 @@ mod tests {
             ("[::1", "without its `]`"),
             ("[h]", "no IPv6 address"),
             ("[::1]x", "no number from 1 to 65535"),
-            ("käse.de", "as DNS has it"),
             ("h1,u:canary@h2", "once, before the first host"),
             ("user:canary", "the `@host` is missing"),
+            ("u:canary@käse.de", "begins with `xn--`"),
+            ("h1,käse.de:7", "host number 2 has letters beyond ASCII"),
         ] {
             let error = UrlParts::of(rest, false, false).map(drop).unwrap_err();
             let said = error.to_string();
