@@ -14,7 +14,7 @@ use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::engine::reentrancy::{Got, NestedGate, NestedPermit, OwnOrNested, Polling};
-use crate::error::LostReason;
+use crate::error::{LockError, LostReason};
 use crate::one_or_more::OneOrMore;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
@@ -183,6 +183,21 @@ impl Guard {
         self.parts()
             .next()
             .map_or(self.hold.key(), |part| &part.key)
+    }
+
+    pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
+        LockError::lost(self.key().clone(), reason)
+    }
+
+    /// The engine names the first of several keys in their order, and the caller knows the order in
+    /// which they are listed.
+    fn named(&self, mut error: LockError) -> LockError {
+        if let LockError::Lost { key, .. } | LockError::Unavailable { key: Some(key), .. } =
+            &mut error
+        {
+            *key = self.key().clone();
+        }
+        error
     }
 
     /// All keys that are locked, as listed.

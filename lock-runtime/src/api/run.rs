@@ -197,7 +197,7 @@ impl<'s> Watch<'s> {
                     body.set(None);
                     drop(within);
                     this.span.end(Outcome::Lost);
-                    return Poll::Ready(Err(guard.hold().lost_error(reason)));
+                    return Poll::Ready(Err(guard.lost_error(reason)));
                 }
             }
             let polls = guard.enter_polling();
@@ -255,7 +255,7 @@ fn ended_late<F: Future>(guard: &Guard, reason: LostReason) -> LockError {
         key = %guard.key().shortened(), output = std::any::type_name::<F::Output>(),
         "a body ended after its lock was lost, and what it returned is dropped"
     );
-    LockError::lost_after_body(guard.hold().key().clone(), reason)
+    LockError::lost_after_body(guard.key().clone(), reason)
 }
 
 /// A release under way.

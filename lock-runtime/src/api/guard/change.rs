@@ -35,9 +35,10 @@ impl Guard {
     /// ```
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         if let Some(reason) = self.loss() {
-            return Err(self.hold.lost_error(reason));
+            return Err(self.lost_error(reason));
         }
-        self.engine.extend(&self.hold, lease).await
+        let extended = self.engine.extend(&self.hold, lease).await;
+        extended.map_err(|error| self.named(error))
     }
 
     /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.

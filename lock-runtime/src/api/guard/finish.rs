@@ -59,9 +59,12 @@ impl Guard {
             Some(borrowed) => {
                 drop(borrowed.take());
                 let loss = borrowed.from.loss();
-                loss.map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
+                loss.map_or(Ok(()), |reason| Err(self.lost_error(reason)))
             }
-            None => self.engine.release(&self.hold).await,
+            None => {
+                let released = self.engine.release(&self.hold).await;
+                released.map_err(|error| self.named(error))
+            }
         }
     }
 

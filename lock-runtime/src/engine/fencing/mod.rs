@@ -46,7 +46,7 @@ impl Engine {
                 Ok(Fenced::Gone) => {
                     hold.lose(LostReason::Gone);
                     self.observed.record_lost(hold, self.clock.now());
-                    return Err(hold.lost_error(LostReason::Gone));
+                    return Err(LockError::lost(part.key.clone(), LostReason::Gone));
                 }
                 Ok(Fenced::Conflict) => {
                     let key = part.key.clone();

@@ -11,6 +11,7 @@ super::on_every_store!(
     all_are_renewed_as_long_as_the_body_runs,
     a_fixed_lease_is_whole_after_a_long_wait_and_ends_all,
     one_lost_key_loses_all_and_frees_the_others_at_once,
+    a_loss_names_the_first_key_as_listed,
     a_body_that_goes_on_after_the_loss_keeps_the_others,
     max_hold_ends_all,
     extend_moves_all_and_finds_one_that_is_gone,
@@ -68,6 +69,13 @@ async fn is_free(client: &LockClient, key: &str) -> bool {
 fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
     match result {
         Err(LockError::Lost { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lost_key<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
+    match result {
+        Err(LockError::Lost { key, .. }) => key.as_str().to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -158,6 +166,28 @@ async fn one_lost_key_loses_all_and_frees_the_others_at_once(store: Backend) {
         }
     })
     .await;
+}
+
+async fn a_loss_names_the_first_key_as_listed(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let request = client.multi_lock(["c", "a", "b"]);
+    let lease = Duration::from_secs(1);
+    let expires = request.clone().lease(lease);
+    let cancelled = expires.clone().run(std::future::pending::<()>()).await;
+    assert_eq!(lost_key(cancelled), "c");
+    let ended_late = expires.run(async { std::thread::sleep(lease * 3 / 2) });
+    assert_eq!(lost_key(ended_late.await), "c");
+    let guard = request.clone().acquire().await.unwrap();
+    let nested = guard.scope(client.multi_lock(["b", "a"]).acquire());
+    let nested = nested.await.unwrap();
+    other.force_release("a").await.unwrap();
+    assert_eq!(lost_key(guard.extend(lease).await), "c");
+    assert_eq!(lost_key(guard.extend(lease).await), "c");
+    assert_eq!(lost_key(nested.release().await), "b");
+    assert_eq!(lost_key(guard.release().await), "c");
+    let guard = request.acquire().await.unwrap();
+    other.force_release("a").await.unwrap();
+    assert_eq!(lost_key(guard.release().await), "c");
 }
 
 async fn a_body_that_goes_on_after_the_loss_keeps_the_others(store: Backend) {
