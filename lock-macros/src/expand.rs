@@ -126,8 +126,11 @@ impl Expansion<'_> {
             |names, is_pattern| self.options_may_move(names, is_pattern),
             |name| usage::mentions(&statements, name),
         );
-        let moves = parameters.moves();
-        let begin = quote!(#inner #moves);
+        let (outer_moves, inner_moves) = parameters.moves_around(
+            |name| usage::mentions(&self.expressions, name),
+            |name| usage::mentions(&statements, name),
+        );
+        let begin = quote!(#inner #inner_moves);
         let body = self.write_body(&begin, &acquire, &TokenStream::new(), braces);
         let private = &self.private;
         quote_spanned! {Span::mixed_site()=>
@@ -139,6 +142,7 @@ impl Expansion<'_> {
                     let __lock_slot = #borrow;
                     async move {
                         #outer
+                        #outer_moves
                         #prepare
                         #convert
                         #[allow(clippy::large_futures)]

@@ -454,6 +454,39 @@ fn what_a_handler_borrows_drops_after_what_the_body_uses() {
     }
 }
 
+#[async_trait::async_trait]
+trait Borrow {
+    async fn borrowed(&self, a: Noted, pair: (Noted, Noted), tx: Tx, z: Noted) -> Result<()>;
+}
+
+#[async_trait::async_trait]
+impl Borrow for () {
+    #[distributed_lock(
+        key = "k", on_error = |error| { let _ = &tx; Err(error) }, crate = crate::fake
+    )]
+    async fn borrowed(&self, a: Noted, (one, _): (Noted, Noted), tx: Tx, z: Noted) -> Result<()> {
+        let _ = &one;
+        checkpoint().await
+    }
+}
+
+/// What nothing uses drops where it does without the attribute: `z` first, and `a` last. What a
+/// pattern leaves behind, `#[async_trait]` drops where it begins.
+#[test]
+fn what_a_handler_borrows_drops_in_the_same_place_under_async_trait() {
+    for end in [End::Returns, End::Fails, End::Panics, End::Cancelled] {
+        let pair = (Noted("one"), Noted("two"));
+        let borrowed = ().borrowed(Noted("a"), pair, tx(), Noted("z"));
+        let events = events_of(end, Next::Granted, borrowed);
+        let expected = [
+            "drop two", "body", "drop z", "drop one", "drop tx", "drop a",
+        ];
+        assert_eq!(drop_events(&events), expected, "{end:?}: {events:?}");
+        let over = position(&events, "release").or(position(&events, "drop guard"));
+        assert!(position(&events, "drop a") < over, "{end:?}: {events:?}");
+    }
+}
+
 #[test]
 fn what_an_option_takes_is_gone_before_the_body() {
     fn into_key(order: Pair) -> LockKey {

@@ -6,9 +6,9 @@
 use crate::expand::parameter::Parameter;
 use crate::function::parameters::ParameterNames;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use std::collections::HashSet;
-use syn::{Expr, FnArg, Local, ReceiverKind, Signature, Stmt};
+use syn::{Expr, FnArg, Local, Pat, ReceiverKind, Signature, Stmt};
 
 /// What a body owns of its function's parameters.
 #[derive(Default)]
@@ -58,6 +58,26 @@ impl Parameters {
     pub(crate) fn moves(&self) -> TokenStream {
         let moves = &self.moves;
         quote!(#(#moves)*)
+    }
+
+    /// The same for two bodies, as [`Self::bind_around`] divides them.
+    pub(crate) fn moves_around(
+        &self,
+        stays: impl Fn(&Ident) -> bool,
+        is_mentioned: impl Fn(&Ident) -> bool,
+    ) -> (TokenStream, TokenStream) {
+        let same: Vec<Option<&Ident>> = self.moves.iter().map(moved_to_itself).collect();
+        let behind = same.iter().rposition(|name| name.is_some_and(&stays));
+        let is_outer = |at: usize, name: &Ident| {
+            stays(name) || !is_mentioned(name) && behind.is_some_and(|behind| at < behind)
+        };
+        let (mut outer, mut inner) = (TokenStream::new(), TokenStream::new());
+        for (at, statement) in self.moves.iter().enumerate() {
+            let is_outer = same[at].is_some_and(|name| is_outer(at, name));
+            let side = if is_outer { &mut outer } else { &mut inner };
+            statement.to_tokens(side);
+        }
+        (outer, inner)
     }
 
     /// The statements by which the body owns its parameters: those before the options, and those
@@ -138,6 +158,22 @@ fn is_move(statement: &Stmt, names: &ParameterNames) -> bool {
             _ => false,
         },
         _ => false,
+    }
+}
+
+/// The name in `let id = id;`: a move that changes nothing for the options.
+fn moved_to_itself(statement: &Stmt) -> Option<&Ident> {
+    let Stmt::Local(Local {
+        pat: Pat::Ident(pat),
+        init: Some(init),
+        ..
+    }) = statement
+    else {
+        return None;
+    };
+    match &*init.expr {
+        Expr::Path(path) => path.path.get_ident().filter(|name| **name == pat.ident),
+        _ => None,
     }
 }
 

@@ -25,6 +25,31 @@ async fn with_a_borrowing_closure(name: String) -> String {
     "ran".to_owned()
 }
 
+#[async_trait::async_trait]
+trait Jobs {
+    async fn with_a_borrowing_closure(&self, name: String, job: String, again: String) -> String;
+}
+
+struct Named(String);
+
+#[async_trait::async_trait]
+impl Jobs for Named {
+    #[distributed_lock(key = "job:<self.0>", on_error = |error| format!("{} {name}: {error}", self.0))]
+    async fn with_a_borrowing_closure(&self, name: String, job: String, _again: String) -> String {
+        format!("{} ran {job}", self.0)
+    }
+}
+
+/// The same, as somebody writes it out.
+#[distributed_lock(key = "job:<name>", on_error = |error| format!("{name}: {error}"))]
+fn of_a_future_by_hand(name: String, job: String) -> impl Future<Output = String> {
+    async move {
+        let name = name;
+        let job = job;
+        job
+    }
+}
+
 #[distributed_lock(key = "job", reentrant = false, on_error = |error| error.to_string())]
 async fn of_a_nested_call() -> String {
     Box::pin(of_a_nested_call()).await
@@ -36,6 +61,10 @@ pub(crate) fn main() {
         assert_eq!(with_closure("name".to_owned()).await, "name");
         let name = || "name".to_owned();
         assert_eq!(with_a_borrowing_closure(name()).await, "ran");
+        let named = Named("named".to_owned());
+        let ran = named.with_a_borrowing_closure(name(), "job".to_owned(), name());
+        assert_eq!(support::assert_send(ran).await, "named ran job");
+        assert_eq!(of_a_future_by_hand(name(), "job".to_owned()).await, "job");
         assert!(of_a_nested_call().await.contains("job"));
     });
 }
