@@ -3,6 +3,8 @@
 #[path = "../support.rs"]
 mod support;
 
+use std::pin::Pin;
+
 use lock_runtime::{LockError, distributed_lock};
 
 #[distributed_lock(key = "job", on_busy = "error", on_error = status)]
@@ -42,12 +44,12 @@ impl Jobs for Named {
 
 /// The same, as somebody writes it out.
 #[distributed_lock(key = "job:<name>", on_error = |error| format!("{name}: {error}"))]
-fn of_a_future_by_hand(name: String, job: String) -> impl Future<Output = String> {
-    async move {
+fn of_a_future_by_hand(name: String, job: String) -> Pin<Box<dyn Future<Output = String>>> {
+    Box::pin(async move {
         let name = name;
         let job = job;
         job
-    }
+    })
 }
 
 #[distributed_lock(key = "job", reentrant = false, on_error = |error| error.to_string())]
