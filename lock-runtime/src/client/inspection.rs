@@ -152,9 +152,9 @@ impl LockClient {
     /// [`revoke`](Self::revoke) gets no answer: a holder learns of it at its next renewal, and may
     /// work on until then, beside the next ones.
     ///
-    /// If the store does not answer, it may still be carried out later (on Redis whenever the network
-    /// delivers it), and then ends whatever hold there is: look with [`inspect`](Self::inspect)
-    /// before you repeat it.
+    /// If the store does not answer, it may still be carried out later (on Redis whenever the
+    /// network delivers it), and then ends whatever hold there is: look with
+    /// [`inspect`](Self::inspect) before you repeat it.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

@@ -215,8 +215,8 @@ impl<E: WholeEngine> Store for OrderedStore<E> {
     }
 }
 
-/// Of a client that has died just before, in a while: else the letter would be there as long as this
-/// client's session.
+/// Of a client that has died just before, in a while: else the letter would be there as long as
+/// this client's session.
 fn take_back_unread<E: WholeEngine>(me: &Arc<E>, letter: String) {
     let (clock, engine) = (me.clock.clone(), Arc::downgrade(me));
     me.clock.spawn(async move {

@@ -206,7 +206,7 @@ impl EtcdEngine {
         if request.queue != Queue::Join && !was_there {
             return self.undo(live, asking, &child, rank.busy(false)).await;
         }
-        // It was made as a hold, and another took the room meanwhile. Nobody keeps that lease alive.
+        // It was made as a hold, and another took the room. Nobody keeps that lease alive.
         let lease = live.epoch.lease;
         if child.lease != lease {
             let flight = &asking.flight;

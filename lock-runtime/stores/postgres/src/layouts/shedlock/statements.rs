@@ -126,8 +126,8 @@ pub(super) const INSPECT: &str = "
     FROM shedlock, (SELECT timezone('utc', clock_timestamp()) AS now) AS t
     WHERE name = convert_from($1, 'UTF8') AND lock_until > now";
 
-/// `$1` name, `$2` for how many ms it waits for the row, `$3` deadline: it names no owner, and if it
-/// was given up, must not end the hold of whoever is next. Whether it was held, and whether the
+/// `$1` name, `$2` for how many ms it waits for the row, `$3` deadline: it names no owner, and if
+/// it was given up, must not end the hold of whoever is next. Whether it was held, and whether the
 /// statement came too late.
 pub(super) const FORCE: &str = "
     WITH locked AS (
