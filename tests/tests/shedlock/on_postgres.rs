@@ -353,16 +353,20 @@ async fn a_client_without_requests_stays_connected_while_its_sessions_are_replac
 }
 
 #[tokio::test]
-async fn a_session_that_can_not_be_replaced_is_told_as_lost() {
+async fn a_session_that_can_not_be_replaced_is_used_on_and_its_end_is_told() {
     let short = ShortSessions::start().await;
     short.refuses.store(true, Ordering::SeqCst);
-    eventually("a session is to be replaced", async || {
-        let _ = short.client.stats();
-        short.refused.load(Ordering::SeqCst) > 0
+    eventually("others are refused", async || {
+        assert!(short.client.stats().connected);
+        short.client.lock("k").run(async {}).await.unwrap();
+        short.refused.load(Ordering::SeqCst) > 1
     })
     .await;
-    eventually("its end is told, and nobody asks", async || {
-        short.ends() == 1
+    assert_eq!(short.ends(), 0);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'jobs'";
+    short.server.run(end).await;
+    eventually("its end is told", async || {
+        !short.client.stats().connected && short.ends() == 1
     })
     .await;
     short.refuses.store(false, Ordering::SeqCst);

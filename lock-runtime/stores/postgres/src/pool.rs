@@ -305,7 +305,13 @@ impl Pool {
                     let pause = backoff(state.refusals).min(TRIES_AGAIN);
                     state.refused_until = Some(now + pause);
                 }
-                state.failed_at = Some(now);
+                let is_first = state.failed_at.replace(now).is_none();
+                if is_first && state.connections.iter().any(|one| one.is_old(now)) {
+                    tracing::warn!(
+                        %error,
+                        "an old connection to PostgreSQL can't be replaced yet, and is used on"
+                    );
+                }
                 // Where the others lead now, as over a pooler, may be there, too.
                 if error.kind() == StoreErrorKind::ReadOnly {
                     state.connections.retain(|one| !one.is_old(now));
